@@ -61,14 +61,14 @@ static bool affine_product(struct poly_form left, struct poly_form right, struct
 
 static bool affine_binary(struct c_reader *reader, CXCursor cursor, struct poly_form *form)
 {
-	enum CXBinaryOperatorKind operator= clang_getCursorBinaryOperatorKind(cursor);
+	enum CXBinaryOperatorKind which = clang_getCursorBinaryOperatorKind(cursor);
 	struct c_cursors parts = c_children(reader->arena, cursor);
 	struct poly_form left;
 	struct poly_form right;
 	if (parts.list.count != 2 || !c_affine(reader, parts.list.data[0], &left) ||
 	        !c_affine(reader, parts.list.data[1], &right))
 		return false;
-	switch (operator) {
+	switch (which) {
 	case CXBinaryOperator_Add: *form = c_sum(left, right, 1); return true;
 	case CXBinaryOperator_Sub: *form = c_sum(left, right, -1); return true;
 	case CXBinaryOperator_Mul: return affine_product(left, right, form);
@@ -83,14 +83,14 @@ static bool affine_binary(struct c_reader *reader, CXCursor cursor, struct poly_
 
 static bool affine_unary(struct c_reader *reader, CXCursor cursor, struct poly_form *form)
 {
-	enum CXUnaryOperatorKind operator= clang_getCursorUnaryOperatorKind(cursor);
+	enum CXUnaryOperatorKind which = clang_getCursorUnaryOperatorKind(cursor);
 	struct c_cursors parts = c_children(reader->arena, cursor);
 	struct poly_form value;
 	struct poly_form zero = { 0 };
-	bool sign = operator== CXUnaryOperator_Minus || operator== CXUnaryOperator_Plus;
+	bool sign = which == CXUnaryOperator_Minus || which == CXUnaryOperator_Plus;
 	if (!sign || parts.list.count != 1 || !c_affine(reader, parts.list.data[0], &value))
 		return false;
-	*form = c_sum(zero, value, operator== CXUnaryOperator_Minus ? -1 : 1);
+	*form = c_sum(zero, value, which == CXUnaryOperator_Minus ? -1 : 1);
 	return true;
 }
 
@@ -127,19 +127,19 @@ bool c_affine(struct c_reader *reader, CXCursor cursor, struct poly_form *form)
 /* --- conditions --- */
 
 const struct poly_condition *c_row(
-        struct arena *arena, enum poly_operator operator, struct poly_form form)
+        struct arena *arena, enum poly_operator kind, struct poly_form form)
 {
 	struct poly_condition *row = ARENA_NEW(arena, struct poly_condition);
-	row->operator= operator;
+	row->kind = kind;
 	row->form = form;
 	return row;
 }
 
-static const struct poly_condition *join(struct arena *arena, enum poly_operator operator,
-        const struct poly_condition * left, const struct poly_condition *right)
+static const struct poly_condition *join(struct arena *arena, enum poly_operator kind,
+        const struct poly_condition *left, const struct poly_condition *right)
 {
 	struct poly_condition *both = ARENA_NEW(arena, struct poly_condition);
-	both->operator= operator;
+	both->kind = kind;
 	both->part[0] = left;
 	both->part[1] = right;
 	return both;
@@ -159,13 +159,13 @@ const struct poly_condition *c_not(struct arena *arena, const struct poly_condit
 }
 
 /* left OPERATOR right as a condition on left - right. */
-static const struct poly_condition *compare(struct arena *arena, enum CXBinaryOperatorKind operator,
+static const struct poly_condition *compare(struct arena *arena, enum CXBinaryOperatorKind which,
         struct poly_form left, struct poly_form right)
 {
 	struct poly_form more = c_sum(left, right, -1);
 	struct poly_form less = c_sum(right, left, -1);
 	struct poly_form one = { .constant = 1 };
-	switch (operator) {
+	switch (which) {
 	case CXBinaryOperator_LT: return c_row(arena, POLY_NOT_NEGATIVE, c_sum(less, one, -1));
 	case CXBinaryOperator_LE: return c_row(arena, POLY_NOT_NEGATIVE, less);
 	case CXBinaryOperator_GT: return c_row(arena, POLY_NOT_NEGATIVE, c_sum(more, one, -1));
@@ -188,11 +188,11 @@ static const struct poly_condition *condition(struct c_reader *reader, CXCursor 
 	}
 	if (clang_getCursorKind(cursor) != CXCursor_BinaryOperator || parts.list.count != 2)
 		return NULL;
-	enum CXBinaryOperatorKind operator= clang_getCursorBinaryOperatorKind(cursor);
-	if (operator== CXBinaryOperator_LAnd || operator== CXBinaryOperator_LOr) {
+	enum CXBinaryOperatorKind which = clang_getCursorBinaryOperatorKind(cursor);
+	if (which == CXBinaryOperator_LAnd || which == CXBinaryOperator_LOr) {
 		const struct poly_condition *left = c_affine_condition(reader, parts.list.data[0]);
 		const struct poly_condition *right = c_affine_condition(reader, parts.list.data[1]);
-		enum poly_operator joined = operator== CXBinaryOperator_LAnd ? POLY_AND : POLY_OR;
+		enum poly_operator joined = which == CXBinaryOperator_LAnd ? POLY_AND : POLY_OR;
 		return left && right ? join(arena, joined, left, right) : NULL;
 	}
 	struct poly_form left;
@@ -200,7 +200,7 @@ static const struct poly_condition *condition(struct c_reader *reader, CXCursor 
 	if (!c_affine(reader, parts.list.data[0], &left) ||
 	        !c_affine(reader, parts.list.data[1], &right))
 		return NULL;
-	return compare(arena, operator, left, right);
+	return compare(arena, which, left, right);
 }
 
 const struct poly_condition *c_affine_condition(struct c_reader *reader, CXCursor cursor)

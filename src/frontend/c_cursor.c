@@ -4,7 +4,7 @@
 
 #define TOKENS_MOST 60 /* characters of the user's text in a message */
 
-static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClientData data)
+static enum CXChildVisitResult add_child(CXCursor cursor, CXCursor parent, CXClientData data)
 {
 	struct c_cursors *children = data;
 	(void)parent;
@@ -15,14 +15,16 @@ static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClien
 struct c_cursors c_children(struct arena *arena, CXCursor cursor)
 {
 	struct c_cursors children = { .arena = arena };
-	clang_visitChildren(cursor, collect, &children);
+	clang_visitChildren(cursor, add_child, &children);
 	return children;
 }
 
 const char *c_text(struct arena *arena, CXString string)
 {
 	const char *text = clang_getCString(string);
-	const char *copy = text_copy(arena, text ? text : "", text ? strlen(text) : 0);
+	if (!text)
+		text = "";
+	const char *copy = text_copy(arena, text, strlen(text));
 	clang_disposeString(string);
 	return copy;
 }

@@ -1,5 +1,5 @@
-/* Expressions of C as nodes of a statement's body. clang has made every conversion a node of its own,
- * so both sides of an operator have one type, except for compound assignments. */
+/* Expressions of C as nodes of a statement's body. clang has made every conversion a node of its
+ * own, so both sides of an operator have one type, except for compound assignments. */
 #include "frontend/c_reader.h"
 #include "ir/kernel_edit.h"
 
@@ -9,7 +9,7 @@
 
 static const struct c_value refused = { .node = -1 };
 
-static struct c_value refuse(struct c_reader *reader, CXCursor cursor, const char *why)
+static struct c_value refuse_expression(struct c_reader *reader, CXCursor cursor, const char *why)
 {
 	c_refuse(reader, cursor, why, ACCEPTED);
 	return refused;
@@ -28,7 +28,8 @@ static struct c_value constant(struct c_reader *reader, CXCursor cursor)
 	        (type_is_real(type.type) ? c_real(cursor, &node.real)
 	                                 : c_integer(cursor, &node.integer));
 	if (!known)
-		return refuse(reader, cursor, "this expression has no counterpart in a design");
+		return refuse_expression(
+		        reader, cursor, "this expression has no counterpart in a design");
 	return (struct c_value){ body_add(reader->module, body_of(reader), node), type };
 }
 
@@ -181,17 +182,17 @@ static struct c_value unary(struct c_reader *reader, CXCursor cursor)
 	struct module *module = reader->module;
 	struct c_cursors parts = c_children(reader->arena, cursor);
 	struct c_type type = c_type_of(reader, clang_getCursorType(cursor));
-	enum CXUnaryOperatorKind operator= clang_getCursorUnaryOperatorKind(cursor);
-	bool known = operator== CXUnaryOperator_Plus || operator==
-	        CXUnaryOperator_Minus || operator== CXUnaryOperator_Not || operator==
-	        CXUnaryOperator_LNot;
+	enum CXUnaryOperatorKind which = clang_getCursorUnaryOperatorKind(cursor);
+	bool known = which == CXUnaryOperator_Plus || which == CXUnaryOperator_Minus ||
+	        which == CXUnaryOperator_Not || which == CXUnaryOperator_LNot;
 	if (!known || parts.list.count != 1 || !type.type)
-		return refuse(reader, cursor, "this operator has no counterpart in a design");
+		return refuse_expression(
+		        reader, cursor, "this operator has no counterpart in a design");
 	struct c_value value = c_expression(reader, parts.list.data[0]);
-	if (value.node < 0 || operator== CXUnaryOperator_Plus)
+	if (value.node < 0 || which == CXUnaryOperator_Plus)
 		return value;
 	struct body *body = body_of(reader);
-	if (operator== CXUnaryOperator_LNot) {
+	if (which == CXUnaryOperator_LNot) {
 		int bit = c_as_condition(reader, value);
 		int one = body_integer(module, body, body->node[bit].type, 1);
 		bit = body_op(module, body, OP_XORI, body->node[bit].type, bit, one, 0);
@@ -201,7 +202,7 @@ static struct c_value unary(struct c_reader *reader, CXCursor cursor)
 		return (struct c_value){
 			body_op(module, body, OP_NEGF, type.type, value.node, 0, 0), type
 		};
-	bool minus = operator== CXUnaryOperator_Minus;
+	bool minus = which == CXUnaryOperator_Minus;
 	int other = body_integer(module, body, type.type, minus ? 0 : -1);
 	int node =
 	        body_op(module, body, minus ? OP_SUBI : OP_XORI, type.type, other, value.node, 0);
@@ -238,10 +239,10 @@ static const struct comparison comparisons[] = {
 	[CXBinaryOperator_NE] = { CMPF_UNE, CMPI_NE, CMPI_NE },
 };
 
-struct c_value c_binary(struct c_reader *reader, CXCursor cursor,
-        enum CXBinaryOperatorKind operator, struct c_value left, struct c_value right)
+struct c_value c_binary(struct c_reader *reader, CXCursor cursor, enum CXBinaryOperatorKind which,
+        struct c_value left, struct c_value right)
 {
-	int row = (int)operator;
+	int row = (int)which;
 	int rows = (int)(sizeof operations / sizeof *operations);
 	struct operation operation =
 	        row >= 0 && row < rows ? operations[row] : (struct operation){ 0 };
@@ -249,7 +250,8 @@ struct c_value c_binary(struct c_reader *reader, CXCursor cursor,
 	if (type_is_real(left.type.type))
 		code = operation.real;
 	if (code == OP_NONE)
-		return refuse(reader, cursor, "this operator has no counterpart in a design");
+		return refuse_expression(
+		        reader, cursor, "this operator has no counterpart in a design");
 	int node = body_op(
 	        reader->module, body_of(reader), code, left.type.type, left.node, right.node, 0);
 	return (struct c_value){ node, left.type };
@@ -258,8 +260,8 @@ struct c_value c_binary(struct c_reader *reader, CXCursor cursor,
 static struct c_value compare(
         struct c_reader *reader, CXCursor cursor, struct c_value left, struct c_value right)
 {
-	enum CXBinaryOperatorKind operator= clang_getCursorBinaryOperatorKind(cursor);
-	struct comparison row = comparisons[operator];
+	enum CXBinaryOperatorKind which = clang_getCursorBinaryOperatorKind(cursor);
+	struct comparison row = comparisons[which];
 	bool real = type_is_real(left.type.type);
 	struct node node = { .kind = NODE_OP,
 		.code = real ? OP_CMPF : OP_CMPI,
@@ -302,32 +304,33 @@ static struct c_value logical(struct c_reader *reader, CXCursor cursor, bool all
 	return c_from_condition(reader, bit, c_type_of(reader, clang_getCursorType(cursor)));
 }
 
-static bool is_comparison(enum CXBinaryOperatorKind operator)
+static bool is_comparison(enum CXBinaryOperatorKind which)
 {
-	return operator>= CXBinaryOperator_LT && operator<= CXBinaryOperator_NE;
+	return which >= CXBinaryOperator_LT && which <= CXBinaryOperator_NE;
 }
 
 static struct c_value binary(struct c_reader *reader, CXCursor cursor)
 {
 	struct c_cursors parts = c_children(reader->arena, cursor);
-	enum CXBinaryOperatorKind operator= clang_getCursorBinaryOperatorKind(cursor);
+	enum CXBinaryOperatorKind which = clang_getCursorBinaryOperatorKind(cursor);
 	if (parts.list.count != 2)
-		return refuse(reader, cursor, "this expression has no counterpart in a design");
-	if (operator== CXBinaryOperator_LAnd || operator== CXBinaryOperator_LOr)
-		return logical(reader, cursor, operator== CXBinaryOperator_LAnd);
-	if (operator== CXBinaryOperator_Assign)
-		return refuse(reader, cursor, "this assigns inside an expression");
+		return refuse_expression(
+		        reader, cursor, "this expression has no counterpart in a design");
+	if (which == CXBinaryOperator_LAnd || which == CXBinaryOperator_LOr)
+		return logical(reader, cursor, which == CXBinaryOperator_LAnd);
+	if (which == CXBinaryOperator_Assign)
+		return refuse_expression(reader, cursor, "this assigns inside an expression");
 	struct c_value left = c_expression(reader, parts.list.data[0]);
 	if (left.node < 0)
 		return refused;
 	struct c_value right = c_expression(reader, parts.list.data[1]);
 	if (right.node < 0)
 		return refused;
-	if (operator== CXBinaryOperator_Shl || operator== CXBinaryOperator_Shr)
+	if (which == CXBinaryOperator_Shl || which == CXBinaryOperator_Shr)
 		right = c_convert(reader, right, left.type);
-	if (is_comparison(operator))
+	if (is_comparison(which))
 		return compare(reader, cursor, left, right);
-	return c_binary(reader, cursor, operator, left, right);
+	return c_binary(reader, cursor, which, left, right);
 }
 
 static struct c_value conditional(struct c_reader *reader, CXCursor cursor)
@@ -335,7 +338,8 @@ static struct c_value conditional(struct c_reader *reader, CXCursor cursor)
 	struct arena *arena = reader->arena;
 	struct c_cursors parts = c_children(arena, cursor);
 	if (parts.list.count != 3)
-		return refuse(reader, cursor, "this expression has no counterpart in a design");
+		return refuse_expression(
+		        reader, cursor, "this expression has no counterpart in a design");
 	const struct poly_condition *when = c_affine_condition(reader, parts.list.data[0]);
 	struct c_value condition = c_expression(reader, parts.list.data[0]);
 	if (condition.node < 0)
@@ -361,7 +365,8 @@ static struct c_value wrapper(struct c_reader *reader, CXCursor cursor)
 	if (!parts.list.count)
 		return constant(reader, cursor);
 	if (!type.type)
-		return refuse(reader, cursor, "this type has no counterpart in a design");
+		return refuse_expression(
+		        reader, cursor, "this type has no counterpart in a design");
 	struct c_value value = c_expression(reader, parts.list.data[parts.list.count - 1]);
 	return value.node < 0 ? refused : c_convert(reader, value, type);
 }
@@ -379,9 +384,9 @@ static struct c_value expression(struct c_reader *reader, CXCursor cursor)
 	case CXCursor_ParenExpr:
 	case CXCursor_CStyleCastExpr: return wrapper(reader, cursor);
 	case CXCursor_MemberRefExpr:
-		return refuse(reader, cursor, "this is a member of a struct or union");
+		return refuse_expression(reader, cursor, "this is a member of a struct or union");
 	case CXCursor_CompoundAssignOperator:
-		return refuse(reader, cursor, "this assigns inside an expression");
+		return refuse_expression(reader, cursor, "this assigns inside an expression");
 	default: return constant(reader, cursor);
 	}
 }

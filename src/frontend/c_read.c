@@ -145,8 +145,8 @@ static enum CXChildVisitResult find_assigned(CXCursor cursor, CXCursor parent, C
 	        (kind == CXCursor_BinaryOperator &&
 	                clang_getCursorBinaryOperatorKind(cursor) == CXBinaryOperator_Assign);
 	if (kind == CXCursor_UnaryOperator) {
-		enum CXUnaryOperatorKind operator= clang_getCursorUnaryOperatorKind(cursor);
-		assigns = operator<= CXUnaryOperator_AddrOf;
+		enum CXUnaryOperatorKind which = clang_getCursorUnaryOperatorKind(cursor);
+		assigns = which <= CXUnaryOperator_AddrOf;
 	}
 	if (assigns) {
 		struct c_cursors parts = c_children(reader->arena, cursor);

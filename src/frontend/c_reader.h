@@ -101,13 +101,13 @@ const struct poly_condition *c_and(
         struct arena *arena, const struct poly_condition *left, const struct poly_condition *right);
 const struct poly_condition *c_not(struct arena *arena, const struct poly_condition *condition);
 const struct poly_condition *c_row(
-        struct arena *arena, enum poly_operator operator, struct poly_form form);
+        struct arena *arena, enum poly_operator kind, struct poly_form form);
 struct poly_form c_sum(struct poly_form left, struct poly_form right, int64_t factor);
 
 /* --- c_expression.c --- */
 struct c_value c_expression(struct c_reader *reader, CXCursor cursor);
-struct c_value c_binary(struct c_reader *reader, CXCursor cursor,
-        enum CXBinaryOperatorKind operator, struct c_value left, struct c_value right);
+struct c_value c_binary(struct c_reader *reader, CXCursor cursor, enum CXBinaryOperatorKind which,
+        struct c_value left, struct c_value right);
 /* The array and the subscripts of an element or scalar. */
 bool c_element(struct c_reader *reader, CXCursor cursor, struct poly_access *access);
 struct c_value c_read_element(

@@ -101,7 +101,7 @@ static bool assign(struct c_reader *reader, CXCursor cursor)
 	return read.node >= 0 && c_end_statement(reader, &target, c_convert(reader, read, type));
 }
 
-static enum CXBinaryOperatorKind plain_operator(enum CXBinaryOperatorKind operator)
+static enum CXBinaryOperatorKind plain_operator(enum CXBinaryOperatorKind which)
 {
 	static const enum CXBinaryOperatorKind plain[] = {
 		[CXBinaryOperator_MulAssign] = CXBinaryOperator_Mul,
@@ -115,13 +115,13 @@ static enum CXBinaryOperatorKind plain_operator(enum CXBinaryOperatorKind operat
 		[CXBinaryOperator_XorAssign] = CXBinaryOperator_Xor,
 		[CXBinaryOperator_OrAssign] = CXBinaryOperator_Or,
 	};
-	bool known = operator>= CXBinaryOperator_MulAssign && operator<= CXBinaryOperator_OrAssign;
-	return known ? plain[operator] : CXBinaryOperator_Invalid;
+	bool known = which >= CXBinaryOperator_MulAssign && which <= CXBinaryOperator_OrAssign;
+	return known ? plain[which] : CXBinaryOperator_Invalid;
 }
 
 /* x op= e; `value` NULL: e is 1, of ++ and --. */
 static bool update(struct c_reader *reader, CXCursor cursor, CXCursor left, const CXCursor *value,
-        enum CXBinaryOperatorKind operator)
+        enum CXBinaryOperatorKind which)
 {
 	struct poly_access target;
 	if (assigns_counter(reader, left))
@@ -138,10 +138,11 @@ static bool update(struct c_reader *reader, CXCursor cursor, CXCursor left, cons
 		with = c_expression(reader, *value);
 	if (with.node < 0)
 		return false;
-	bool shift = operator== CXBinaryOperator_Shl || operator== CXBinaryOperator_Shr;
+	bool shift = which == CXBinaryOperator_Shl || which == CXBinaryOperator_Shr;
 	struct c_type type = c_common_type(reader, own, shift ? own : with.type);
-	struct c_value result = c_binary(reader, cursor, operator, c_convert(reader, old, type),
-	        c_convert(reader, with, type));
+	old = c_convert(reader, old, type);
+	with = c_convert(reader, with, type);
+	struct c_value result = c_binary(reader, cursor, which, old, with);
 	return result.node >= 0 && c_end_statement(reader, &target, c_convert(reader, result, own));
 }
 
@@ -154,10 +155,10 @@ static bool compound(struct c_reader *reader, CXCursor cursor)
 
 static bool increment(struct c_reader *reader, CXCursor cursor)
 {
-	enum CXUnaryOperatorKind operator= clang_getCursorUnaryOperatorKind(cursor);
+	enum CXUnaryOperatorKind which = clang_getCursorUnaryOperatorKind(cursor);
 	struct c_cursors parts = c_children(reader->arena, cursor);
-	bool up = operator== CXUnaryOperator_PreInc || operator== CXUnaryOperator_PostInc;
-	bool down = operator== CXUnaryOperator_PreDec || operator== CXUnaryOperator_PostDec;
+	bool up = which == CXUnaryOperator_PreInc || which == CXUnaryOperator_PostInc;
+	bool down = which == CXUnaryOperator_PreDec || which == CXUnaryOperator_PostDec;
 	if ((!up && !down) || parts.list.count != 1)
 		return c_refuse(reader, cursor, "this statement does nothing",
 		        "accepted are assignments, loops and conditions");
@@ -251,16 +252,16 @@ static bool read_step(struct c_reader *reader, CXCursor cursor, struct loop_head
 /* Once false, false for all further iterations? */
 static bool ends(const struct poly_condition *condition, int loop)
 {
-	if (condition->operator== POLY_AND)
+	if (condition->kind == POLY_AND)
 		return ends(condition->part[0], loop) && ends(condition->part[1], loop);
-	return condition->operator== POLY_NOT_NEGATIVE && condition->form.coefficient[loop]<0;
+	return condition->kind == POLY_NOT_NEGATIVE && condition->form.coefficient[loop] < 0;
 }
 
 /* i != n counts as i < n, or i > n: a loop that jumps over n would not end. */
 static const struct poly_condition *bound_of_unequal(
         struct c_reader *reader, const struct poly_condition *condition, int loop)
 {
-	if (condition->operator!= POLY_NOT || condition->part[0]->operator!= POLY_ZERO)
+	if (condition->kind != POLY_NOT || condition->part[0]->kind != POLY_ZERO)
 		return condition;
 	struct poly_form form = condition->part[0]->form;
 	struct poly_form zero = { 0 };

@@ -1,5 +1,5 @@
-/* A C function as statements over arrays: what the front end reads and raise/ turns into kernels. Affine
- * parts are structs of poly/, bodies are those of kernels. */
+/* A C function as statements over arrays: what the front end reads and raise/ turns into kernels.
+ * Affine parts are structs of poly/, bodies are those of kernels. */
 #ifndef STC_REGION_H
 #define STC_REGION_H
 #include "ir/kernel.h"

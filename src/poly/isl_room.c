@@ -40,7 +40,7 @@ isl_set *isl_room_set(isl_space *space, const struct poly_condition *condition, 
 	isl_set *left;
 	if (!condition)
 		return isl_set_universe(isl_space_copy(space));
-	switch (condition->operator) {
+	switch (condition->kind) {
 	case POLY_NOT_NEGATIVE:
 		return isl_set_from_basic_set(isl_basic_set_from_constraint(
 		        isl_inequality_from_aff(isl_room_aff(space, &condition->form, dims))));

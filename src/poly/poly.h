@@ -1,5 +1,5 @@
-/* Dataflow of affine programs: which statement instance wrote the value that another one reads. This
- * room is the only one that knows isl. */
+/* Dataflow of affine programs: which statement instance wrote the value that another one reads.
+ * This room is the only one that knows isl. */
 #ifndef STC_POLY_H
 #define STC_POLY_H
 #include "base/arena.h"
@@ -17,7 +17,7 @@ enum poly_operator { POLY_ALWAYS, POLY_NOT_NEGATIVE, POLY_ZERO, POLY_NOT, POLY_A
 
 /* A condition on counters. */
 struct poly_condition {
-	enum poly_operator operator;
+	enum poly_operator kind;
 	struct poly_form form;                /* of POLY_NOT_NEGATIVE and POLY_ZERO */
 	const struct poly_condition *part[2]; /* of POLY_NOT (the first), POLY_AND, POLY_OR */
 };

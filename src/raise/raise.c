@@ -69,12 +69,13 @@ static const struct attr *named(struct raising *r, int array, const char *role)
 	return attr_dictionary(module, 2, items);
 }
 
-struct side {
+struct signature_types {
 	VEC(const struct type *) types;
 	VEC(const struct attr *) attributes;
 };
 
-static void add_to_side(struct raising *r, struct side *side, int array, const char *role)
+static void add_to_side(
+        struct raising *r, struct signature_types *side, int array, const char *role)
 {
 	VEC_PUSH(r->arena, &side->types, tensor_of(r, array));
 	VEC_PUSH(r->arena, &side->attributes, named(r, array, role));
@@ -94,8 +95,8 @@ static struct op *make_main(struct raising *r)
 {
 	struct module *module = r->module;
 	struct op *main = op_new(module, OP_FUNC, r->region->location, 0, NULL, 0, NULL);
-	struct side inputs = { 0 };
-	struct side outputs = { 0 };
+	struct signature_types inputs = { 0 };
+	struct signature_types outputs = { 0 };
 	op_append(module_body(module), main);
 	r->block = block_new(module, main, 0);
 	for (int i = 0; i < r->program.arrays; i++) {

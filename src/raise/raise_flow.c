@@ -21,10 +21,10 @@ static const struct poly_condition *box_of(struct arena *arena, const struct reg
 		for (int side = 0; side < 2; side++) {
 			struct poly_condition *row = ARENA_NEW(arena, struct poly_condition);
 			struct poly_condition *both = ARENA_NEW(arena, struct poly_condition);
-			row->operator= POLY_NOT_NEGATIVE;
+			row->kind = POLY_NOT_NEGATIVE;
 			row->form.coefficient[d] = side ? -1 : 1;
 			row->form.constant = side ? array->extent[d] - 1 : 0;
-			both->operator= all ? POLY_AND : POLY_ALWAYS;
+			both->kind = all ? POLY_AND : POLY_ALWAYS;
 			both->part[0] = all;
 			both->part[1] = row;
 			all = all ? both : row;
@@ -151,13 +151,13 @@ static bool accumulates(const struct raising *r, int s)
 
 enum visit { UNVISITED, ON_PATH, DONE };
 
-struct walk {
+struct statement_walk {
 	struct raising *r;
 	enum visit *visit; /* [statements] */
 	int cycle;         /* a statement that depends on itself through others; -1: none */
 };
 
-static bool walk(struct walk *w, int s)
+static bool walk(struct statement_walk *w, int s)
 {
 	struct raising *r = w->r;
 	w->visit[s] = ON_PATH;
@@ -190,7 +190,8 @@ static bool refuse_recurrence(struct raising *r, int s)
 
 bool raise_order(struct raising *r)
 {
-	struct walk w = { r, ARENA_ARRAY(r->arena, enum visit, r->program.statements), -1 };
+	struct statement_walk w = { r, ARENA_ARRAY(r->arena, enum visit, r->program.statements),
+		-1 };
 	r->order = ARENA_ARRAY(r->arena, int, r->program.statements);
 	for (int o = 0; o < r->outputs; o++)
 		if (w.visit[r->statements + o] != DONE && !walk(&w, r->statements + o))

@@ -195,8 +195,8 @@ static int rows_of(const struct poly_set *set)
 	return rows;
 }
 
-/* The source that is taken where no other one's condition holds: the one whose own condition would be
- * the longest, or the accumulator. */
+/* The source that is taken where no other one's condition holds: the one whose own condition would
+ * be the longest, or the accumulator. */
 static int default_source(const struct making *m, const struct poly_read_flow *flow)
 {
 	int best = 0;
