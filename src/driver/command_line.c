@@ -23,13 +23,13 @@ enum {
 };
 
 const struct command commands[] = {
-	{ "compile", "FILE", "compile MLIR (linalg on tensors, or a dump) to a design folder", true,
+	{ "compile", "FILE", "compile MLIR (linalg on tensors, or a dump) or C to a design folder", true,
 	        command_compile, COMPILE, false },
 	{ "explore", "FILE",
 	        "explore the design space and keep the Pareto front of time, DSPs, on-chip memory, "
 	        "energy and throughput",
 	        true, command_explore, EXPLORE, false },
-	{ "check", "FILE", "verify MLIR or a dump at its level", true, command_check, CHECK,
+	{ "check", "FILE", "verify MLIR, a dump at its level, or C", true, command_check, CHECK,
 	        false },
 	{ "run", "DIR", "run a design once: inputs from .npy files, results to .npy files", true,
 	        command_run, RUN, false },

@@ -116,6 +116,18 @@ bool c_refuse(struct c_reader *reader, CXCursor cursor, const char *why, const c
 	return diag_note(reader->module->diag, "%s", accepted);
 }
 
+bool c_refuse_affine(
+        struct c_reader *reader, CXCursor cursor, const char *why, const char *accepted)
+{
+	const char *parameter = c_unknown_size(reader, cursor);
+	if (!parameter)
+		return c_refuse(reader, cursor, why, accepted);
+	diag_error(reader->module->diag, c_place(reader, cursor),
+	        "`%s`: the value of the parameter '%s' is not known", c_tokens(reader, cursor),
+	        parameter);
+	return diag_note(reader->module->diag, "--define %s=COUNT gives it", parameter);
+}
+
 bool c_integer(CXCursor cursor, int64_t *value)
 {
 	CXEvalResult result = clang_Cursor_Evaluate(cursor);

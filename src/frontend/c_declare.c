@@ -52,7 +52,7 @@ static int rank_of(CXType type)
 
 static bool refuse_extent(struct c_reader *reader, CXCursor declaration)
 {
-	return c_refuse(reader, declaration, "an extent of this array is not known",
+	return c_refuse_affine(reader, declaration, "an extent of this array is not known",
 	        "accepted are constants, and parameters whose value --define NAME=COUNT gives");
 }
 
@@ -311,6 +311,7 @@ struct c_symbol *c_symbol(struct c_reader *reader, CXCursor reference)
 	        clang_getCursorKind(clang_getCursorSemanticParent(declaration)) ==
 	                CXCursor_TranslationUnit;
 	if (global && !declare_global(reader, declaration))
-		return NULL;
+		c_set_symbol(
+		        reader, declaration, (struct c_symbol){ .kind = C_SYMBOL_REFUSED });
 	return global ? map_get(&reader->symbols, key) : symbol;
 }

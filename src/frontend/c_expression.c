@@ -88,6 +88,8 @@ bool c_element(struct c_reader *reader, CXCursor cursor, struct poly_access *acc
 	CXCursor base = base_of(reader, cursor, &subscripts);
 	const struct c_symbol *symbol =
 	        clang_getCursorKind(base) == CXCursor_DeclRefExpr ? c_symbol(reader, base) : NULL;
+	if (symbol && symbol->kind == C_SYMBOL_REFUSED)
+		return false;
 	if (!symbol || symbol->kind != C_SYMBOL_ARRAY)
 		return refuse_variable(reader, cursor, base);
 	const struct region_array *array = &reader->region->arrays.data[symbol->array];
@@ -98,7 +100,7 @@ bool c_element(struct c_reader *reader, CXCursor cursor, struct poly_access *acc
 	for (int d = 0; d < array->rank; d++) {
 		CXCursor subscript = subscripts.list.data[array->rank - 1 - d];
 		if (!c_affine(reader, subscript, &access->subscript[d]))
-			return c_refuse(reader, subscript,
+			return c_refuse_affine(reader, subscript,
 			        "this subscript is not affine in the counters of the loops",
 			        "accepted are sums of counters times constants, as 2 * i + j - 1");
 	}

@@ -187,9 +187,12 @@ static bool read_body(struct c_reader *reader)
 {
 	struct arena *arena = reader->arena;
 	CXType result = clang_getCursorResultType(reader->function);
-	if (clang_getCanonicalType(result).kind != CXType_Void)
-		return c_refuse(reader, reader->function, "this function returns a value",
+	if (clang_getCanonicalType(result).kind != CXType_Void) {
+		diag_error(reader->module->diag, reader->region->location,
+		        "the function '%s' returns a value", reader->region->name);
+		return diag_note(reader->module->diag,
 		        "accepted is a void function: results go to arrays, as float y[1]");
+	}
 	struct c_cursors parts = c_children(arena, reader->function);
 	struct c_cursors body = c_children(arena, parts.list.data[parts.list.count - 1]);
 	for (size_t i = 0; i < body.list.count; i++)
@@ -204,12 +207,17 @@ static bool read_function(struct c_reader *reader)
 	if (!find_function(reader))
 		return false;
 	clang_visitChildren(reader->function, find_assigned, reader);
-	if (!read_sizes(reader) || !c_declare_parameters(reader) || !read_body(reader))
+	if (!read_sizes(reader))
+		return false;
+	c_find_sizes(reader);
+	if (!c_declare_parameters(reader) || !read_body(reader))
 		return false;
 	c_read_pragmas(reader);
 	if (reader->region->statements.count)
 		return true;
-	return c_refuse(reader, reader->function, "this function assigns nothing",
+	diag_error(reader->module->diag, reader->region->location,
+	        "the function '%s' assigns nothing", reader->region->name);
+	return diag_note(reader->module->diag,
 	        "accepted is a function that assigns elements of its arguments");
 }
 

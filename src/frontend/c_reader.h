@@ -16,7 +16,13 @@ struct c_value {  /* of an expression */
 	struct c_type type;
 };
 
-enum c_symbol_kind { C_SYMBOL_NONE, C_SYMBOL_ARRAY, C_SYMBOL_FORM, C_SYMBOL_VALUE };
+enum c_symbol_kind {
+	C_SYMBOL_NONE,
+	C_SYMBOL_ARRAY,
+	C_SYMBOL_FORM,
+	C_SYMBOL_VALUE,
+	C_SYMBOL_REFUSED /* a diagnostic was given */
+};
 
 /* What the name of a variable stands for. */
 struct c_symbol {
@@ -74,6 +80,9 @@ const char *c_key(struct arena *arena, CXCursor declaration);
 CXCursor c_strip(struct arena *arena, CXCursor cursor);
 /* Error at the cursor with its tokens, and a note on what is accepted. Returns false. */
 bool c_refuse(struct c_reader *reader, CXCursor cursor, const char *why, const char *accepted);
+/* The same for what has to be affine: names a parameter without a value, if that is why it is not. */
+bool c_refuse_affine(
+        struct c_reader *reader, CXCursor cursor, const char *why, const char *accepted);
 /* A constant: false if it is none. */
 bool c_integer(CXCursor cursor, int64_t *value);
 bool c_real(CXCursor cursor, double *value);
@@ -129,6 +138,11 @@ bool c_statement(struct c_reader *reader, CXCursor cursor);
 void c_begin_statement(struct c_reader *reader, CXCursor cursor);
 bool c_end_statement(
         struct c_reader *reader, const struct poly_access *target, struct c_value value);
+
+/* --- c_extent.c --- */
+void c_find_sizes(struct c_reader *reader); /* fills sizes */
+/* An integer parameter in the expression whose value is not known; NULL: there is none. */
+const char *c_unknown_size(struct c_reader *reader, CXCursor cursor);
 
 /* --- c_pragma.c --- */
 void c_read_pragmas(struct c_reader *reader);

@@ -176,7 +176,7 @@ struct loop_head {
 
 static bool refuse_loop(struct c_reader *reader, CXCursor cursor, const char *why)
 {
-	return c_refuse(reader, cursor, why, LOOP_ACCEPTED);
+	return c_refuse_affine(reader, cursor, why, LOOP_ACCEPTED);
 }
 
 static bool read_first(struct c_reader *reader, CXCursor cursor, struct loop_head *head)

@@ -1,0 +1,7 @@
+// stc compile -o %o
+float scale;
+void f(float y[8], const float x[8])
+{
+	for (int i = 0; i < 8; i++)
+		y[i] = scale * x[i];
+}
