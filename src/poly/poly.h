@@ -1,5 +1,5 @@
-/* Dataflow of affine programs: which statement instance wrote the value that another one reads.
- * This room is the only one that knows isl. */
+/* Dataflow of affine programs: which iteration of a statement wrote the value that another one
+ * reads. This room is the only one that knows isl. */
 #ifndef STC_POLY_H
 #define STC_POLY_H
 #include "base/arena.h"
@@ -35,7 +35,7 @@ struct poly_access {
 	const struct poly_condition *when;
 };
 
-/* An instance for every point of its domain. It reads, then writes. */
+/* An iteration for every point of its domain. It reads, then writes. */
 struct poly_statement {
 	int dims;
 	const struct poly_condition *domain;
@@ -74,12 +74,20 @@ struct poly_set { /* some part holds; no parts: never */
 	struct poly_part *part;
 };
 
+/* The iterations of a statement whose counters have these values. Iterations of a statement in one
+ * instance become one kernel. */
+struct poly_instance {
+	int statement;
+	bool is_fixed[POLY_DIMS];
+	int64_t value[POLY_DIMS];
+};
+
 /* One origin of the values of a read. */
 struct poly_source {
-	int statement;       /* the last writer; -1: the array's initial value */
-	struct poly_set set; /* instances of the reader, as conditions inside its domain */
+	int instance;        /* the last writer; -1: the array's initial value */
+	struct poly_set set; /* iterations of the reader, as conditions inside its domain */
 	int64_t low[POLY_DIMS], high[POLY_DIMS]; /* the box around them, inclusive */
-	struct poly_form counter[POLY_DIMS];     /* of the writer's instance, by the reader's */
+	struct poly_form counter[POLY_DIMS];     /* of the writer's iteration, by the reader's */
 };
 
 struct poly_read_flow {
@@ -87,14 +95,14 @@ struct poly_read_flow {
 	struct poly_source *source;
 };
 
-struct poly_flow {                               /* of a statement */
-	bool empty;                              /* it has no instance */
+struct poly_flow {                               /* of an instance */
+	bool empty;                              /* it has no iteration */
 	int64_t low[POLY_DIMS], high[POLY_DIMS]; /* the box around its domain, inclusive */
 	struct poly_set domain;                  /* inside the box */
 	struct poly_read_flow *read;
-	/* it reads the value of an earlier instance of its own that differs in this counter */
+	/* it reads the value of an earlier iteration of its own that differs in this counter */
 	bool reduced[POLY_DIMS];
-	/* another statement reads the value of an instance that is not the last one over the
+	/* another instance reads the value of an iteration that is not the last one over the
 	 * reduced counters */
 	bool read_before_end;
 };
@@ -113,8 +121,13 @@ struct poly_error {
 	int64_t subscript[POLY_DIMS]; /* an element for which it happens */
 };
 
-/* NULL: *error says why. */
-struct poly_flow *poly_analyse(
+struct poly;
+
+/* Finds which iteration wrote what each read finds. NULL: *error says why. */
+struct poly *poly_new(
         struct arena *arena, const struct poly_program *program, struct poly_error *error);
+void poly_free(struct poly *poly);
+/* The flow of each instance; every iteration is in one instance. NULL: it is too complex. */
+struct poly_flow *poly_flow(struct poly *poly, int instances, const struct poly_instance *instance);
 
 #endif

@@ -24,10 +24,8 @@ static bool check_types(struct raising *r)
 			return refuse_double(r, array->location, array->name);
 	}
 	for (int i = 0; i < r->ordered; i++) {
-		if (r->order[i] >= r->statements)
-			continue;
-		const struct region_statement *statement = &r->region->statements.data[r->order[i]];
-		for (int n = 0; n < statement->body.count; n++)
+		const struct region_statement *statement = raise_origin(r, r->order[i]);
+		for (int n = 0; statement && n < statement->body.count; n++)
 			if (is_double(statement->body.node[n].type))
 				return refuse_double(r, statement->location, statement->text);
 	}
@@ -39,13 +37,13 @@ static bool check_types(struct raising *r)
 static bool reads_initial(const struct raising *r, int array)
 {
 	for (int i = 0; i < r->ordered; i++) {
-		const struct poly_statement *statement = &r->program.statement[r->order[i]];
+		const struct poly_statement *statement = raise_statement(r, r->order[i]);
 		for (int j = 0; j < statement->reads; j++) {
 			const struct poly_read_flow *read = &r->flow[r->order[i]].read[j];
 			if (statement->read[j].array != array)
 				continue;
 			for (int k = 0; k < read->sources; k++)
-				if (read->source[k].statement < 0)
+				if (read->source[k].instance < 0)
 					return true;
 		}
 	}
@@ -142,9 +140,10 @@ bool raise_region(
 		.region = region,
 		.options = options,
 		.names = map_new(module->arena) };
-	if (!raise_analyse(&r) || !check_outputs(&r) || !raise_order(&r) || !check_types(&r))
+	raise_make_program(&r);
+	if (!check_outputs(&r) || !raise_order(&r) || !check_types(&r))
 		return false;
-	r.layout = ARENA_ARRAY(r.arena, struct raise_layout, r.program.statements);
+	r.layout = ARENA_ARRAY(r.arena, struct raise_layout, r.instances);
 	r.initial = ARENA_ARRAY(r.arena, struct value *, r.program.arrays);
 	make_main(&r);
 	for (int i = 0; i < r.ordered; i++)
@@ -152,7 +151,7 @@ bool raise_region(
 			return false;
 	struct value **result = ARENA_ARRAY(r.arena, struct value *, r.outputs);
 	for (int o = 0; o < r.outputs; o++)
-		result[o] = r.layout[r.statements + o].value;
+		result[o] = r.layout[r.readers + o].value;
 	struct op *end = op_new(module, OP_RETURN, region->location, r.outputs, result, 0, NULL);
 	op_append(r.block, end);
 	return true;

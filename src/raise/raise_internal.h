@@ -15,25 +15,35 @@ struct raising {
 	struct arena *arena;
 	const struct region *region;
 	const struct raise_options *options;
-	struct poly_program program; /* the region's statements, then one for each output */
-	struct poly_flow *flow;      /* [program.statements] */
-	int statements;              /* of the region */
-	int *output;                 /* [outputs] array */
+	struct poly_program program; /* the region's statements, then a reader for each output */
+	int statements;              /* without the readers */
+	/* what becomes a kernel each: statements or parts of them, then the readers */
+	struct poly_instance *instance;
+	int instances, readers;
+	struct poly_flow *flow; /* [instances] */
+	int *output;            /* [outputs] array */
 	int outputs;
 	int *order; /* [ordered] live statements, writers first */
 	int ordered;
-	struct raise_layout *layout; /* [program.statements] */
+	struct raise_layout *layout; /* [instances] */
 	struct value **initial;      /* [arrays] argument or constant; NULL: not read */
 	struct map names;            /* of kernels */
 	struct block *block;
 };
 
-/* --- raise_flow.c --- */
-/* Fills program and flow. */
-bool raise_analyse(struct raising *r);
-/* Fills order, or reports statements that depend on each other. */
+/* --- raise_program.c --- */
+/* Fills program. */
+void raise_make_program(struct raising *r);
+const struct poly_statement *raise_statement(const struct raising *r, int instance);
+/* NULL: of the reader of an output. */
+const struct region_statement *raise_origin(const struct raising *r, int instance);
+bool raise_report(struct raising *r, const struct poly_error *error);
+
+/* --- raise_order.c --- */
+/* Fills instances, flow and order; statements that depend on each other are split by the counter
+ * of a loop. */
 bool raise_order(struct raising *r);
-bool raise_has_reduction(const struct raising *r, int statement);
+bool raise_has_reduction(const struct raising *r, int instance);
 
 /* --- raise_condition.c --- */
 /* A node of one bit: the counters are in the set. Counter d is INDEX of loop d + low[d]. */
@@ -42,5 +52,5 @@ int raise_condition(
 bool raise_is_always(const struct poly_set *set);
 
 /* --- raise_kernel.c --- */
-bool raise_kernel(struct raising *r, int statement);
+bool raise_kernel(struct raising *r, int instance);
 #endif

@@ -5,6 +5,8 @@
 #include "ir/kernel_edit.h"
 #include <string.h>
 
+#define SOURCES_MOST 12 /* of a read that a kernel selects among by itself */
+
 struct making {
 	struct raising *r;
 	int number;
@@ -92,9 +94,9 @@ static struct poly_form address_of(
         const struct making *m, const struct poly_access *read, const struct poly_source *source)
 {
 	struct poly_form address = { 0 };
-	if (source->statement >= 0) {
-		const struct raise_layout *layout = &m->r->layout[source->statement];
-		int dims = m->r->program.statement[source->statement].dims;
+	if (source->instance >= 0) {
+		const struct raise_layout *layout = &m->r->layout[source->instance];
+		int dims = raise_statement(m->r, source->instance)->dims;
 		address.constant = layout->offset;
 		for (int d = 0; d < dims; d++) {
 			for (int l = 0; l < POLY_DIMS; l++)
@@ -132,7 +134,7 @@ static bool stays_inside(const struct poly_form *address, int dims, const int64_
 
 static bool refuse_address(struct making *m, int read)
 {
-	const struct region_statement *statement = &m->r->region->statements.data[m->number];
+	const struct region_statement *statement = raise_origin(m->r, m->number);
 	m->failed = true;
 	diag_error(m->r->module->diag, statement->read_location[read],
 	        "`%s`: the subscripts of a read leave the array in the box around the loops",
@@ -148,7 +150,7 @@ static bool add_operand(struct making *m, int read, const struct poly_source *so
 	struct raising *r = m->r;
 	const struct poly_access *of = &m->statement->read[read];
 	struct value *value =
-	        source->statement < 0 ? r->initial[of->array] : r->layout[source->statement].value;
+	        source->instance < 0 ? r->initial[of->array] : r->layout[source->instance].value;
 	struct poly_form address = address_of(m, of, source);
 	struct access access = access_empty(r->module, m->statement->dims);
 	int dims = m->statement->dims;
@@ -172,12 +174,22 @@ static bool add_operand(struct making *m, int read, const struct poly_source *so
 	return true;
 }
 
-/* --- the body --- */
+/* --- reads with many sources --- */
+
+/* ARRAY_lLINE, and a number if that is taken. */
+static const char *kernel_name(struct raising *r, const char *array, int line)
+{
+	const char *name = text_format(r->arena, "%s_l%d", array, line);
+	for (int n = 2; map_get(&r->names, name); n++)
+		name = text_format(r->arena, "%s_l%d_%d", array, line, n);
+	map_set(&r->names, name, r);
+	return name;
+}
 
 static int source_node(struct making *m, int read, const struct poly_source *source)
 {
 	struct module *module = m->r->module;
-	if (source->statement == m->number)
+	if (source->instance == m->number)
 		return body_add(module, &m->body,
 		        (struct node){ .kind = NODE_ACCUMULATOR, .type = m->type });
 	if (!add_operand(m, read, source))
@@ -186,6 +198,99 @@ static int source_node(struct making *m, int read, const struct poly_source *sou
 	const struct type *type = m->r->region->arrays.data[array].type;
 	return body_operand(module, &m->body, type, (int)m->operands.count - 1);
 }
+
+/* Strides of a value over all of the kernel's iterations. */
+static void box_strides(const struct making *m, int64_t *stride)
+{
+	int64_t inner = 1;
+	for (int d = m->statement->dims - 1; d >= 0; d--) {
+		stride[d] = inner;
+		inner *= extent_of(m->flow, d);
+	}
+}
+
+/* Reads a value with an element for each iteration. */
+static int add_whole(struct making *m, struct value *value)
+{
+	struct raising *r = m->r;
+	struct access access = access_empty(r->module, m->statement->dims);
+	box_strides(m, access.stride);
+	VEC_PUSH(r->arena, &m->operands, value);
+	VEC_PUSH(r->arena, &m->accesses, access);
+	return body_operand(
+	        r->module, &m->body, type_scalar(value->type), (int)m->operands.count - 1);
+}
+
+/* Makes a kernel with a result for each iteration. */
+static struct value *box_kernel(struct making *m, const char *name)
+{
+	struct raising *r = m->r;
+	int64_t shape[POLY_DIMS];
+	int dims = m->statement->dims;
+	for (int d = 0; d < dims; d++)
+		shape[d] = extent_of(m->flow, d);
+	struct op *op = kernel_new(r->module, m->location, name, dims, (int)m->operands.count,
+	        m->operands.data, type_shaped(r->module, TYPE_TENSOR, dims, shape, m->type));
+	for (int d = 0; d < dims; d++)
+		op->kernel->loop[d].extent = shape[d];
+	box_strides(m, op->kernel->result.stride);
+	for (int i = 0; i < op->operands; i++)
+		op->kernel->operand[i] = m->accesses.data[i];
+	op->kernel->update = m->body;
+	body_remove_dead(r->module, &op->kernel->update);
+	op_append(r->block, op);
+	kernel_tidy(r->module, op);
+	return op->result[0];
+}
+
+/* Makes a kernel over the reader's box that selects among sources from *next on, and takes `last`
+ * elsewhere (NULL: there is none). */
+static struct value *merge_some(struct making *m, int read, int *next, struct value *last)
+{
+	struct raising *r = m->r;
+	const struct poly_read_flow *flow = &m->flow->read[read];
+	const struct region_array *array = &r->region->arrays.data[m->statement->read[read].array];
+	struct making part = { .r = r,
+		.number = m->number,
+		.statement = m->statement,
+		.flow = m->flow,
+		.location = m->location,
+		.type = array->type };
+	int node = -1;
+	if (last)
+		node = add_whole(&part, last);
+	for (; *next < flow->sources && part.operands.count < SOURCES_MOST; ++*next) {
+		const struct poly_source *source = &flow->source[*next];
+		if (source->instance == m->number)
+			continue;
+		int other = source_node(&part, read, source);
+		if (other < 0)
+			return m->failed = true, NULL;
+		int when = node < 0
+		        ? 0
+		        : raise_condition(r->module, &part.body, &source->set, m->flow->low);
+		node = node < 0
+		        ? other
+		        : body_op(r->module, &part.body, OP_SELECT, part.type, when, other, node);
+	}
+	part.body.result = node;
+	return box_kernel(&part, kernel_name(r, array->name, m->location.line));
+}
+
+/* The node of all sources but the reader's own, taken from kernels that merge them. */
+static int merged_node(struct making *m, int read)
+{
+	struct value *value = NULL;
+	int next = 0;
+	while (next < m->flow->read[read].sources) {
+		value = merge_some(m, read, &next, value);
+		if (!value)
+			return -1;
+	}
+	return add_whole(m, value);
+}
+
+/* --- the body --- */
 
 static int rows_of(const struct poly_set *set)
 {
@@ -201,12 +306,45 @@ static int default_source(const struct making *m, const struct poly_read_flow *f
 {
 	int best = 0;
 	for (int i = 0; i < flow->sources; i++) {
-		if (flow->source[i].statement == m->number)
+		if (flow->source[i].instance == m->number)
 			return i;
 		if (rows_of(&flow->source[i].set) > rows_of(&flow->source[best].set))
 			best = i;
 	}
 	return best;
+}
+
+/* Reads with more sources are merged by kernels of their own. */
+static int sources_most(const struct making *m)
+{
+	int sources = 0;
+	for (int i = 0; i < m->statement->reads; i++)
+		sources += m->flow->read[i].sources;
+	return sources > KERNEL_OPERANDS - m->statement->reads ? 1 : SOURCES_MOST;
+}
+
+static int select_merged(struct making *m, int read)
+{
+	struct module *module = m->r->module;
+	const struct poly_read_flow *flow = &m->flow->read[read];
+	int when = -1;
+	bool own = false;
+	for (int i = 0; i < flow->sources; i++)
+		own = own || flow->source[i].instance == m->number;
+	int node = merged_node(m, read);
+	for (int i = 0; own && node >= 0 && i < flow->sources; i++) {
+		if (flow->source[i].instance != m->number)
+			continue;
+		int part = raise_condition(module, &m->body, &flow->source[i].set, m->flow->low);
+		when = when < 0
+		        ? part
+		        : body_op(module, &m->body, OP_ORI, type_integer(module, 1), when, part, 0);
+	}
+	if (!own || node < 0)
+		return node;
+	int old = body_add(
+	        module, &m->body, (struct node){ .kind = NODE_ACCUMULATOR, .type = m->type });
+	return body_op(module, &m->body, OP_SELECT, m->type, when, old, node);
 }
 
 /* The value of a read; where it does not happen, any. */
@@ -219,12 +357,14 @@ static int read_node(struct making *m, int read)
 	if (!flow->sources)
 		return body_add(
 		        module, &m->body, (struct node){ .kind = NODE_CONSTANT, .type = type });
+	if (flow->sources > sources_most(m))
+		return select_merged(m, read);
 	int last = default_source(m, flow);
 	int node = source_node(m, read, &flow->source[last]);
 	for (int i = 0; i < flow->sources && node >= 0; i++) {
 		const struct poly_source *source = &flow->source[i];
 		bool own =
-		        source->statement == m->number && flow->source[last].statement == m->number;
+		        source->instance == m->number && flow->source[last].instance == m->number;
 		if (i == last || own)
 			continue;
 		int other = source_node(m, read, source);
@@ -262,23 +402,13 @@ static int body_result(struct making *m, const struct body *from)
 
 /* --- the kernel --- */
 
-/* ARRAY_lLINE, and a number if that is taken. */
-static const char *kernel_name(struct raising *r, const char *array, int line)
-{
-	const char *name = text_format(r->arena, "%s_l%d", array, line);
-	for (int n = 2; map_get(&r->names, name); n++)
-		name = text_format(r->arena, "%s_l%d_%d", array, line, n);
-	map_set(&r->names, name, r);
-	return name;
-}
-
 /* An array as the function leaves it needs no kernel, if one statement has written all of it. */
 static bool is_result_of(const struct making *m, const struct type *type)
 {
 	const struct poly_read_flow *flow = &m->flow->read[0];
-	if (flow->sources != 1 || flow->source[0].statement < 0)
+	if (flow->sources != 1 || flow->source[0].instance < 0)
 		return false;
-	struct value *value = m->r->layout[flow->source[0].statement].value;
+	struct value *value = m->r->layout[flow->source[0].instance].value;
 	struct poly_form address = address_of(m, m->statement->read, flow->source);
 	int64_t stride = 1;
 	for (int i = type->rank - 1; i >= 0; i--) {
@@ -302,10 +432,9 @@ static const struct type *find_type(struct making *m)
 
 static bool too_many_operands(struct making *m)
 {
-	const struct region_statement *statement = &m->r->region->statements.data[m->number];
+	const struct region_statement *statement = raise_origin(m->r, m->number);
 	diag_error(m->r->module->diag, m->location, "`%s` reads more than %d different values",
-	        m->number < m->r->statements ? statement->text : m->r->region->name,
-	        KERNEL_OPERANDS);
+	        statement ? statement->text : m->r->region->name, KERNEL_OPERANDS);
 	return diag_note(m->r->module->diag, "accepted are up to %d: use several statements",
 	        KERNEL_OPERANDS);
 }
@@ -349,12 +478,12 @@ bool raise_kernel(struct raising *r, int number)
 {
 	struct making m = { .r = r,
 		.number = number,
-		.statement = &r->program.statement[number],
+		.statement = raise_statement(r, number),
 		.flow = &r->flow[number],
 		.location = r->region->location };
 	m.type = find_type(&m);
-	if (number < r->statements) {
-		const struct region_statement *statement = &r->region->statements.data[number];
+	const struct region_statement *statement = raise_origin(r, number);
+	if (statement) {
 		const char *array = r->region->arrays.data[m.statement->write.array].name;
 		m.location = statement->location;
 		return make(&m, &statement->body, kernel_name(r, array, m.location.line));

@@ -1,10 +1,6 @@
 /* Functions of tests/c: the design computes the bits that C computes. */
 #include "c_trial.h"
 
-static const char *const functions[] = { "gemm", "two_products", "three_products", "atax", "bicg",
-	"mvt", "gemver", "gesummv", "doitgen", "syrk", "syr2k", "trmm", "symm", "covariance",
-	"correlation" };
-
 static const char *read_file(struct arena *arena, const char *path)
 {
 	size_t size;
@@ -14,24 +10,44 @@ static const char *read_file(struct arena *arena, const char *path)
 	return text;
 }
 
-static void test_kernels(void **state)
+/* One function; `every`: the values are checked after every pass. */
+static bool passes_all(const char *file, const char *function, bool every)
+{
+	struct c_trial *t = c_trial_new(file, NULL, function);
+	t->text = read_file(t->arena, text_format(t->arena, STC_SOURCE_DIR "/tests/c/%s", file));
+	bool fine = c_trial_run(t, every);
+	if (!fine)
+		print_message("%s, %s: %s: %s\n", file, function, t->stage, t->failure);
+	c_trial_free(t);
+	return fine;
+}
+
+static void test_graphs_of_kernels(void **state)
 {
 	(void)state;
+	static const char *const functions[] = { "gemm", "two_products", "three_products", "atax",
+		"bicg", "mvt", "gemver", "gesummv", "doitgen", "syrk", "syr2k", "trmm", "symm",
+		"covariance", "correlation" };
 	int failures = 0;
-	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-		struct c_trial *t = c_trial_new("kernels.c", NULL, functions[i]);
-		t->text = read_file(t->arena, STC_SOURCE_DIR "/tests/c/kernels.c");
-		bool fine = c_trial_run(t, true);
-		if (!fine)
-			print_message("%s: %s: %s\n", functions[i], t->stage, t->failure);
-		failures += !fine;
-		c_trial_free(t);
-	}
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		failures += !passes_all("kernels.c", functions[i], true);
+	assert_int_equal(failures, 0);
+}
+
+static void test_values_carried_by_loops(void **state)
+{
+	(void)state;
+	static const char *const functions[] = { "jacobi_1d", "jacobi_2d", "fdtd_2d", "prefix_sum",
+		"trisolv", "durbin", "gramschmidt", "lu", "seidel_2d", "floyd_warshall" };
+	int failures = 0;
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		failures += !passes_all("rolled.c", functions[i], false);
 	assert_int_equal(failures, 0);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kernels) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_graphs_of_kernels),
+		cmocka_unit_test(test_values_carried_by_loops) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

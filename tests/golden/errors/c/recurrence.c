@@ -1,6 +1,6 @@
 // stc compile -o %o
-void f(float y[8], const float x[8])
+void f(float y[1000], const float x[1000])
 {
-	for (int i = 1; i < 8; i++)
+	for (int i = 1; i < 1000; i++)
 		y[i] = y[i - 1] * x[i];
 }

@@ -1,4 +1,4 @@
-/* The region as an affine program, its flow of values, and an order of its statements. */
+/* The region as an affine program, and what is wrong with it. */
 #include "raise/raise_internal.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -48,7 +48,7 @@ static struct poly_statement reader_of(struct raising *r, int array)
 	return statement;
 }
 
-static void make_program(struct raising *r)
+void raise_make_program(struct raising *r)
 {
 	const struct region *region = r->region;
 	struct poly_program *program = &r->program;
@@ -75,6 +75,17 @@ static void make_program(struct raising *r)
 	}
 }
 
+const struct poly_statement *raise_statement(const struct raising *r, int instance)
+{
+	return &r->program.statement[r->instance[instance].statement];
+}
+
+const struct region_statement *raise_origin(const struct raising *r, int instance)
+{
+	int statement = r->instance[instance].statement;
+	return statement < r->statements ? &r->region->statements.data[statement] : NULL;
+}
+
 /* --- errors of the analysis --- */
 
 static const char *element_text(
@@ -92,7 +103,7 @@ static const char *extent_text(struct arena *arena, const struct region_array *a
 	return element_text(arena, array, array->extent);
 }
 
-static bool report(struct raising *r, const struct poly_error *error)
+bool raise_report(struct raising *r, const struct poly_error *error)
 {
 	struct diag *diag = r->module->diag;
 	int s = error->statement < r->statements ? error->statement : -1;
@@ -117,87 +128,4 @@ static bool report(struct raising *r, const struct poly_error *error)
 	diag_error(diag, at, "`%s` %s %s, but the array is %s", statement->text,
 	        error->read < 0 ? "writes" : "reads", element, extent_text(r->arena, array));
 	return diag_note(diag, "accepted are subscripts from 0 to the extent less 1");
-}
-
-bool raise_analyse(struct raising *r)
-{
-	struct poly_error error;
-	make_program(r);
-	r->flow = poly_analyse(r->arena, &r->program, &error);
-	return r->flow || report(r, &error);
-}
-
-/* --- order --- */
-
-bool raise_has_reduction(const struct raising *r, int statement)
-{
-	for (int d = 0; d < r->program.statement[statement].dims; d++)
-		if (r->flow[statement].reduced[d])
-			return true;
-	return false;
-}
-
-/* Do the iterations that read each other accumulate into one element? */
-static bool accumulates(const struct raising *r, int s)
-{
-	const struct poly_statement *statement = &r->program.statement[s];
-	int rank = statement->write.array < 0 ? 0 : r->program.array[statement->write.array].rank;
-	for (int d = 0; d < statement->dims; d++)
-		for (int i = 0; i < rank && r->flow[s].reduced[d]; i++)
-			if (statement->write.subscript[i].coefficient[d])
-				return false;
-	return !r->flow[s].read_before_end;
-}
-
-enum visit { UNVISITED, ON_PATH, DONE };
-
-struct statement_walk {
-	struct raising *r;
-	enum visit *visit; /* [statements] */
-	int cycle;         /* a statement that depends on itself through others; -1: none */
-};
-
-static bool walk(struct statement_walk *w, int s)
-{
-	struct raising *r = w->r;
-	w->visit[s] = ON_PATH;
-	for (int i = 0; i < r->program.statement[s].reads; i++) {
-		const struct poly_read_flow *read = &r->flow[s].read[i];
-		for (int j = 0; j < read->sources; j++) {
-			int from = read->source[j].statement;
-			if (from < 0 || from == s || w->visit[from] == DONE)
-				continue;
-			if (w->visit[from] == ON_PATH || !walk(w, from)) {
-				w->cycle = w->cycle < 0 ? from : w->cycle;
-				return false;
-			}
-		}
-	}
-	w->visit[s] = DONE;
-	r->order[r->ordered++] = s;
-	return true;
-}
-
-static bool refuse_recurrence(struct raising *r, int s)
-{
-	const struct region_statement *statement = &r->region->statements.data[s];
-	diag_error(r->module->diag, statement->location,
-	        "`%s` needs what an earlier iteration of its loops has computed elsewhere",
-	        statement->text);
-	return diag_note(r->module->diag,
-	        "accepted are loops whose iterations are independent, or add to the same element");
-}
-
-bool raise_order(struct raising *r)
-{
-	struct statement_walk w = { r, ARENA_ARRAY(r->arena, enum visit, r->program.statements),
-		-1 };
-	r->order = ARENA_ARRAY(r->arena, int, r->program.statements);
-	for (int o = 0; o < r->outputs; o++)
-		if (w.visit[r->statements + o] != DONE && !walk(&w, r->statements + o))
-			return refuse_recurrence(r, w.cycle);
-	for (int i = 0; i < r->ordered; i++)
-		if (raise_has_reduction(r, r->order[i]) && !accumulates(r, r->order[i]))
-			return refuse_recurrence(r, r->order[i]);
-	return true;
 }

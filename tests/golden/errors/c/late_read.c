@@ -1,9 +1,0 @@
-// stc compile -o %o
-void f(float y[8], const float x[8])
-{
-	float sum = 0.0f;
-	for (int i = 0; i < 8; i++) {
-		sum += x[i];
-		y[i] = sum;
-	}
-}
