@@ -23,8 +23,8 @@ enum {
 };
 
 const struct command commands[] = {
-	{ "compile", "FILE", "compile MLIR (linalg on tensors, or a dump) or C to a design folder", true,
-	        command_compile, COMPILE, false },
+	{ "compile", "FILE", "compile MLIR (linalg on tensors, or a dump) or C to a design folder",
+	        true, command_compile, COMPILE, false },
 	{ "explore", "FILE",
 	        "explore the design space and keep the Pareto front of time, DSPs, on-chip memory, "
 	        "energy and throughput",

@@ -311,7 +311,6 @@ struct c_symbol *c_symbol(struct c_reader *reader, CXCursor reference)
 	        clang_getCursorKind(clang_getCursorSemanticParent(declaration)) ==
 	                CXCursor_TranslationUnit;
 	if (global && !declare_global(reader, declaration))
-		c_set_symbol(
-		        reader, declaration, (struct c_symbol){ .kind = C_SYMBOL_REFUSED });
+		c_set_symbol(reader, declaration, (struct c_symbol){ .kind = C_SYMBOL_REFUSED });
 	return global ? map_get(&reader->symbols, key) : symbol;
 }

@@ -82,7 +82,7 @@ static void note_subscript(struct extent_search *search, CXCursor cursor)
 		note_extent(search, *parameter, base, (int64_t)clang_getArraySize(type));
 }
 
-static enum CXChildVisitResult visit(CXCursor cursor, CXCursor parent, CXClientData data)
+static enum CXChildVisitResult find_sizes_at(CXCursor cursor, CXCursor parent, CXClientData data)
 {
 	struct extent_search *search = data;
 	struct c_reader *reader = search->reader;
@@ -102,7 +102,7 @@ void c_find_sizes(struct c_reader *reader)
 	struct extent_search search = { .reader = reader,
 		.counters = map_new(reader->arena),
 		.array = map_new(reader->arena) };
-	clang_visitChildren(reader->function, visit, &search);
+	clang_visitChildren(reader->function, find_sizes_at, &search);
 	for (size_t i = 0; i < search.array.entries.count; i++) {
 		const char *name = search.array.entries.data[i].key;
 		const int64_t *size = map_get(&reader->sizes, name);

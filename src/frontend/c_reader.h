@@ -80,7 +80,7 @@ const char *c_key(struct arena *arena, CXCursor declaration);
 CXCursor c_strip(struct arena *arena, CXCursor cursor);
 /* Error at the cursor with its tokens, and a note on what is accepted. Returns false. */
 bool c_refuse(struct c_reader *reader, CXCursor cursor, const char *why, const char *accepted);
-/* The same for what has to be affine: names a parameter without a value, if that is why it is not. */
+/* The same for what has to be affine; names a parameter without a value, if that is the reason. */
 bool c_refuse_affine(
         struct c_reader *reader, CXCursor cursor, const char *why, const char *accepted);
 /* A constant: false if it is none. */

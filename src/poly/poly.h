@@ -87,7 +87,9 @@ struct poly_source {
 	int instance;        /* the last writer; -1: the array's initial value */
 	struct poly_set set; /* iterations of the reader, as conditions inside its domain */
 	int64_t low[POLY_DIMS], high[POLY_DIMS]; /* the box around them, inclusive */
-	struct poly_form counter[POLY_DIMS];     /* of the writer's iteration, by the reader's */
+	/* of the writer's iteration, by the reader's; not if they need a division */
+	bool is_affine;
+	struct poly_form counter[POLY_DIMS];
 };
 
 struct poly_read_flow {

@@ -69,7 +69,7 @@ static isl_stat add_source(isl_set *set, isl_multi_aff *counters, void *user)
 {
 	struct source_list *list = user;
 	struct arena *arena = list->all->poly->arena;
-	struct poly_source source = { .instance = list->writer };
+	struct poly_source source = { .instance = list->writer, .is_affine = true };
 	isl_set *domain = isl_set_copy(list->all->domain[list->reader]);
 	isl_set *inside = isl_set_gist(isl_set_copy(set), domain);
 	bool good = isl_room_read_box(set, source.low, source.high) &&
@@ -77,7 +77,7 @@ static isl_stat add_source(isl_set *set, isl_multi_aff *counters, void *user)
 	int dims = counters ? (int)isl_multi_aff_dim(counters, isl_dim_out) : 0;
 	for (int d = 0; d < dims; d++) {
 		isl_aff *aff = isl_multi_aff_get_aff(counters, d);
-		good = good && isl_room_read_form(aff, &source.counter[d]);
+		source.is_affine = source.is_affine && isl_room_read_form(aff, &source.counter[d]);
 		isl_aff_free(aff);
 	}
 	isl_set_free(inside);
@@ -91,6 +91,8 @@ static isl_stat add_source(isl_set *set, isl_multi_aff *counters, void *user)
 /* Does a source of the reader's own differ from it in counter `dim`? */
 static bool moves(const struct poly_source *source, int dims, int dim)
 {
+	if (!source->is_affine)
+		return true;
 	for (int d = 0; d < dims; d++)
 		if (source->counter[dim].coefficient[d] != (d == dim))
 			return true;
@@ -122,8 +124,8 @@ static void add_pieces(struct source_list *list, int writer, isl_map *map)
 		        isl_set_union(all->read[writer], isl_map_domain(isl_map_copy(map)));
 	isl_pw_multi_aff *pieces = isl_pw_multi_aff_from_map(isl_map_reverse(map));
 	pieces = isl_pw_multi_aff_coalesce(pieces);
-	list->good = list->good &&
-	        isl_pw_multi_aff_foreach_piece(pieces, add_source, list) == isl_stat_ok;
+	bool done = isl_pw_multi_aff_foreach_piece(pieces, add_source, list) == isl_stat_ok;
+	list->good = list->good && done;
 	isl_pw_multi_aff_free(pieces);
 	if (list->good && writer == list->reader)
 		note_reduced(list, first);

@@ -8,6 +8,10 @@ struct raise_layout {
 	struct value *value; /* NULL: no kernel yet */
 	int64_t stride[POLY_DIMS];
 	int64_t offset;
+	/* the same by element: Σ stride · subscript + offset; NULL: not made */
+	struct value *by_element;
+	int64_t element_stride[POLY_DIMS];
+	int64_t element_offset;
 };
 
 struct raising {
@@ -51,6 +55,16 @@ int raise_condition(
         struct module *module, struct body *body, const struct poly_set *set, const int64_t *low);
 bool raise_is_always(const struct poly_set *set);
 
+/* --- raise_spread.c --- */
+/* Fills by_element of the instance's layout; false: its subscripts are not one counter each. */
+bool raise_spread(struct raising *r, int instance);
+
+/* --- raise_reassociate.c --- */
+/* Gives a kernel that adds or multiplies in the order of C the form in which the order is free. */
+void raise_reassociate(struct raising *r, struct op *op);
+
 /* --- raise_kernel.c --- */
+/* A name for a kernel that writes this array, made of a statement in this line. */
+const char *raise_kernel_name(struct raising *r, const char *array, int line);
 bool raise_kernel(struct raising *r, int instance);
 #endif

@@ -94,7 +94,7 @@ static struct poly_form address_of(
         const struct making *m, const struct poly_access *read, const struct poly_source *source)
 {
 	struct poly_form address = { 0 };
-	if (source->instance >= 0) {
+	if (source->instance >= 0 && source->is_affine) {
 		const struct raise_layout *layout = &m->r->layout[source->instance];
 		int dims = raise_statement(m->r, source->instance)->dims;
 		address.constant = layout->offset;
@@ -107,12 +107,16 @@ static struct poly_form address_of(
 		return address;
 	}
 	const struct poly_array *array = &m->r->program.array[read->array];
-	int64_t stride = 1;
+	const struct raise_layout *layout =
+	        source->instance < 0 ? NULL : &m->r->layout[source->instance];
+	int64_t inner = 1;
+	address.constant = layout ? layout->element_offset : 0;
 	for (int i = array->rank - 1; i >= 0; i--) {
+		int64_t stride = layout ? layout->element_stride[i] : inner;
 		for (int l = 0; l < POLY_DIMS; l++)
 			address.coefficient[l] += stride * read->subscript[i].coefficient[l];
 		address.constant += stride * read->subscript[i].constant;
-		stride *= array->extent[i];
+		inner *= array->extent[i];
 	}
 	return address;
 }
@@ -135,13 +139,30 @@ static bool stays_inside(const struct poly_form *address, int dims, const int64_
 static bool refuse_address(struct making *m, int read)
 {
 	const struct region_statement *statement = raise_origin(m->r, m->number);
+	const struct region_array *array =
+	        &m->r->region->arrays.data[m->statement->read[read].array];
 	m->failed = true;
-	diag_error(m->r->module->diag, statement->read_location[read],
-	        "`%s`: the subscripts of a read leave the array in the box around the loops",
-	        statement->text);
+	diag_error(m->r->module->diag, statement ? statement->read_location[read] : array->location,
+	        "the elements of '%s' that are read here are no affine function of the counters",
+	        array->name);
 	return diag_note(m->r->module->diag,
-	        "accepted are subscripts that stay inside when each loop runs over all of its "
-	        "values");
+	        "accepted are loops of step 1, or subscripts with one counter each, and subscripts "
+	        "that stay inside the array while each loop runs over all of its values");
+}
+
+/* NULL: the source's elements cannot be addressed. */
+static struct value *value_of(
+        struct making *m, const struct poly_access *read, const struct poly_source *source)
+{
+	struct raising *r = m->r;
+	if (source->instance < 0)
+		return r->initial[read->array];
+	struct raise_layout *layout = &r->layout[source->instance];
+	if (source->is_affine)
+		return layout->value;
+	if (!layout->by_element && !raise_spread(r, source->instance))
+		return NULL;
+	return layout->by_element;
 }
 
 /* Guards keep the address inside; along reductions they also spare words that are not read. */
@@ -149,8 +170,9 @@ static bool add_operand(struct making *m, int read, const struct poly_source *so
 {
 	struct raising *r = m->r;
 	const struct poly_access *of = &m->statement->read[read];
-	struct value *value =
-	        source->instance < 0 ? r->initial[of->array] : r->layout[source->instance].value;
+	struct value *value = value_of(m, of, source);
+	if (!value)
+		return refuse_address(m, read);
 	struct poly_form address = address_of(m, of, source);
 	struct access access = access_empty(r->module, m->statement->dims);
 	int dims = m->statement->dims;
@@ -176,12 +198,12 @@ static bool add_operand(struct making *m, int read, const struct poly_source *so
 
 /* --- reads with many sources --- */
 
-/* ARRAY_lLINE, and a number if that is taken. */
-static const char *kernel_name(struct raising *r, const char *array, int line)
+/* ARRAY_lLINE, or ARRAY_lLINE_vNUMBER if that is taken. */
+const char *raise_kernel_name(struct raising *r, const char *array, int line)
 {
 	const char *name = text_format(r->arena, "%s_l%d", array, line);
 	for (int n = 2; map_get(&r->names, name); n++)
-		name = text_format(r->arena, "%s_l%d_%d", array, line, n);
+		name = text_format(r->arena, "%s_l%d_v%d", array, line, n);
 	map_set(&r->names, name, r);
 	return name;
 }
@@ -274,7 +296,7 @@ static struct value *merge_some(struct making *m, int read, int *next, struct va
 		        : body_op(r->module, &part.body, OP_SELECT, part.type, when, other, node);
 	}
 	part.body.result = node;
-	return box_kernel(&part, kernel_name(r, array->name, m->location.line));
+	return box_kernel(&part, raise_kernel_name(r, array->name, m->location.line));
 }
 
 /* The node of all sources but the reader's own, taken from kernels that merge them. */
@@ -406,7 +428,7 @@ static int body_result(struct making *m, const struct body *from)
 static bool is_result_of(const struct making *m, const struct type *type)
 {
 	const struct poly_read_flow *flow = &m->flow->read[0];
-	if (flow->sources != 1 || flow->source[0].instance < 0)
+	if (flow->sources != 1 || flow->source[0].instance < 0 || !flow->source[0].is_affine)
 		return false;
 	struct value *value = m->r->layout[flow->source[0].instance].value;
 	struct poly_form address = address_of(m, m->statement->read, flow->source);
@@ -468,6 +490,8 @@ static bool make(struct making *m, const struct body *from, const char *name)
 	struct op *op = kernel_new(r->module, m->location, name, m->statement->dims,
 	        (int)m->operands.count, m->operands.data, type);
 	fill_kernel(m, op, layout);
+	if (r->options->reassociate)
+		raise_reassociate(r, op);
 	op_append(r->block, op);
 	layout->value = op->result[0];
 	kernel_tidy(r->module, op);
@@ -486,10 +510,10 @@ bool raise_kernel(struct raising *r, int number)
 	if (statement) {
 		const char *array = r->region->arrays.data[m.statement->write.array].name;
 		m.location = statement->location;
-		return make(&m, &statement->body, kernel_name(r, array, m.location.line));
+		return make(&m, &statement->body, raise_kernel_name(r, array, m.location.line));
 	}
 	struct body copy = { 0 };
 	copy.result = body_operand(r->module, &copy, m.type, 0);
 	const char *array = r->region->arrays.data[m.statement->read[0].array].name;
-	return make(&m, &copy, kernel_name(r, array, m.location.line));
+	return make(&m, &copy, raise_kernel_name(r, array, m.location.line));
 }

@@ -133,7 +133,8 @@ static int carried_by_source(
 		return POLY_DIMS;
 	const struct poly_flow *flow = &r->flow[source->instance];
 	for (int d = 0; d < raise_statement(r, source->instance)->dims; d++)
-		if (flow->low[d] < flow->high[d] && !is_own_counter(&source->counter[d], d))
+		if (flow->low[d] < flow->high[d] &&
+		        (!source->is_affine || !is_own_counter(&source->counter[d], d)))
 			return d;
 	return POLY_DIMS;
 }

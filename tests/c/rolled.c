@@ -21,11 +21,13 @@ void jacobi_2d(float A[N][N], float B[N][N])
 		for (int i = 1; i < N - 1; i++)
 			for (int j = 1; j < N - 1; j++)
 				B[i][j] = 0.2f *
-				        (A[i][j] + A[i][j - 1] + A[i][1 + j] + A[1 + i][j] + A[i - 1][j]);
+				        (A[i][j] + A[i][j - 1] + A[i][1 + j] + A[1 + i][j] +
+				                A[i - 1][j]);
 		for (int i = 1; i < N - 1; i++)
 			for (int j = 1; j < N - 1; j++)
 				A[i][j] = 0.2f *
-				        (B[i][j] + B[i][j - 1] + B[i][1 + j] + B[1 + i][j] + B[i - 1][j]);
+				        (B[i][j] + B[i][j - 1] + B[i][1 + j] + B[1 + i][j] +
+				                B[i - 1][j]);
 	}
 }
 

@@ -19,6 +19,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#define C_TOLERANCE 1e-4f
+
 struct c_trial {
 	struct arena *arena;
 	struct guard guard;
@@ -192,8 +194,9 @@ static inline const void *c_expected(const struct c_trial *t, const char *name)
 	return NULL;
 }
 
-/* The same bits; a NaN has many. */
-static inline bool c_same(const struct type *tensor, const void *left, const void *right)
+/* The same bits (a NaN has many), or apart by that much where the order of sums is free. */
+static inline bool c_same(
+        const struct type *tensor, const void *left, const void *right, float allowed)
 {
 	const struct type *type = type_scalar(tensor);
 	float a = 0;
@@ -204,7 +207,7 @@ static inline bool c_same(const struct type *tensor, const void *left, const voi
 		return false;
 	memcpy(&a, left, sizeof a);
 	memcpy(&b, right, sizeof b);
-	return isnan(a) && isnan(b);
+	return (isnan(a) && isnan(b)) || fabsf(a - b) <= allowed * fmaxf(1, fabsf(b));
 }
 
 /* Results keep the order and the names of the module as it was read. */
@@ -220,7 +223,8 @@ static inline bool c_check_values(struct c_trial *t, int results, const char *co
 		int64_t elements = type_elements(result[r].type);
 		int64_t bytes = (int64_t)tensor_bytes(result[r].type) / elements;
 		for (int64_t i = 0; i < elements; i++)
-			if (!c_same(result[r].type, data + i * bytes, expected + i * bytes))
+			if (!c_same(result[r].type, data + i * bytes, expected + i * bytes,
+			            t->reassociate ? C_TOLERANCE : 0))
 				return c_broken(t, "%s differs from element %lld on", name[r],
 				        (long long)i);
 	}

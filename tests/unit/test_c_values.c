@@ -11,9 +11,10 @@ static const char *read_file(struct arena *arena, const char *path)
 }
 
 /* One function; `every`: the values are checked after every pass. */
-static bool passes_all(const char *file, const char *function, bool every)
+static bool passes_all(const char *file, const char *function, bool every, bool reassociate)
 {
 	struct c_trial *t = c_trial_new(file, NULL, function);
+	t->reassociate = reassociate;
 	t->text = read_file(t->arena, text_format(t->arena, STC_SOURCE_DIR "/tests/c/%s", file));
 	bool fine = c_trial_run(t, every);
 	if (!fine)
@@ -30,7 +31,7 @@ static void test_graphs_of_kernels(void **state)
 		"covariance", "correlation" };
 	int failures = 0;
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-		failures += !passes_all("kernels.c", functions[i], true);
+		failures += !passes_all("kernels.c", functions[i], true, false);
 	assert_int_equal(failures, 0);
 }
 
@@ -41,13 +42,26 @@ static void test_values_carried_by_loops(void **state)
 		"trisolv", "durbin", "gramschmidt", "lu", "seidel_2d", "floyd_warshall" };
 	int failures = 0;
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-		failures += !passes_all("rolled.c", functions[i], false);
+		failures += !passes_all("rolled.c", functions[i], false, false);
+	assert_int_equal(failures, 0);
+}
+
+/* What takes sums of products along their terms then has several partial sums. */
+static void test_free_order_of_sums(void **state)
+{
+	(void)state;
+	static const char *const functions[] = { "gemm", "atax", "gesummv", "trmm", "symm",
+		"covariance" };
+	int failures = 0;
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		failures += !passes_all("kernels.c", functions[i], false, true);
 	assert_int_equal(failures, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_graphs_of_kernels),
-		cmocka_unit_test(test_values_carried_by_loops) };
+		cmocka_unit_test(test_values_carried_by_loops),
+		cmocka_unit_test(test_free_order_of_sums) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
