@@ -5,7 +5,7 @@
 #include <isl/union_map.h>
 #include <isl/union_set.h>
 
-#define OPERATIONS_MOST 40000000 /* some seconds */
+#define OPERATIONS_MOST 10000000 /* some seconds */
 
 struct analysis {
 	struct poly *poly;
