@@ -468,6 +468,7 @@ def test_the_compiler_may_have_several_words(tmp_path, doubler, monkeypatch):
 
 def test_names_that_are_no_text_and_numbers_with_spaces_are_refused(tmp_path):
     name = "\\FF\\FE"
-    _refused(_compile(tmp_path, SMALL.replace("NAME.y", "y").replace("NAME", name)), "the name of argument 0 is no UTF-8")
+    text = SMALL.replace("NAME.y", "y").replace("NAME", name)
+    _refused(_compile(tmp_path, text), "the name of argument 0 is no UTF-8")
     for value in (" 5", "5 ", "1e3", "+5", "99999999999999999999"):
         _refused(_compile(tmp_path, PERCEPTRON, "m", "--kernel-dsp", value), f"is '{value}'")
