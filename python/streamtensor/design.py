@@ -206,6 +206,9 @@ class Design:
                 f"'{name}' is {tuple(value.shape)} of {value.dtype}",
                 f"the design takes {signature.shape} of {signature.dtype}",
             )
+        if value.is_meta or value.layout != torch.strided:
+            kind = "on the meta device" if value.is_meta else f"of layout {value.layout}"
+            raise Error(f"'{name}' is {kind}", "accepted are tensors that hold all their numbers")
         value = value.detach().cpu().to(signature.stored).contiguous()
         self._call("input", name.encode(), value.data_ptr(), value.numel() * value.element_size())
 

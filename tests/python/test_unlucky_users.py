@@ -415,6 +415,9 @@ def test_a_fork_leaves_the_folder_of_its_parent(core_built):
             os._exit(0)
         os.waitpid(child, 0)
         assert design.folder.is_dir() and design(torch.ones(4)).sum() == 4
+        for value in (torch.ones(4, device="meta"), torch.ones(4).to_sparse()):
+            with pytest.raises(streamtensor.Error, match="on the meta device|of layout"):
+                design(value)
 
 
 def test_one_exploration_a_folder(tmp_path):
