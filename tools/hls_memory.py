@@ -57,7 +57,7 @@ def pipelined(loops):
 
 
 def register_files(source, function):
-    """{array: dims that are one register each}"""
+    """{array: dims that are one register each, of several}"""
     found = {}
     variables = function.variables()
     for pragma, _ in function.pragmas("array_partition"):
@@ -67,7 +67,8 @@ def register_files(source, function):
             continue
         which = int(said.get("dim", "1"))
         whole = range(len(array.dims)) if which == 0 else [which - 1]
-        found.setdefault(array.name, set()).update(whole)
+        several = [d for d in whole if array.dims[d] != 1]
+        found.setdefault(array.name, set()).update(several)
     return found
 
 

@@ -477,6 +477,11 @@ def test_broken_memory_is_found(tmp_path, rule, old, new):
     assert rules(result) - {"A2"} == ({rule} if rule else set()), result.stdout
 
 
+def test_one_register_is_no_file_of_registers(tmp_path):
+    code = MEMORY.replace(*IN_REGISTERS).replace("sums[16]", "sums[1]")
+    assert "D11" not in lint(tmp_path, code, LINK).stdout
+
+
 def test_shift_registers_are_no_memories(tmp_path):
     """A rotation by constant indices waits for no selection; registers passed on by name do."""
     code = MEMORY.replace(*IN_REGISTERS)
