@@ -203,6 +203,18 @@ static const struct poly_condition *condition(struct c_reader *reader, CXCursor 
 	return compare(arena, which, left, right);
 }
 
+const struct poly_condition *c_affine_part(struct c_reader *reader, CXCursor cursor)
+{
+	cursor = c_strip(reader->arena, cursor);
+	struct c_cursors parts = c_children(reader->arena, cursor);
+	bool both = clang_getCursorKind(cursor) == CXCursor_BinaryOperator &&
+	        clang_getCursorBinaryOperatorKind(cursor) == CXBinaryOperator_LAnd;
+	if (!both || parts.list.count != 2)
+		return c_affine_condition(reader, cursor);
+	const struct poly_condition *left = c_affine_part(reader, parts.list.data[0]);
+	return c_and(reader->arena, left, c_affine_part(reader, parts.list.data[1]));
+}
+
 const struct poly_condition *c_affine_condition(struct c_reader *reader, CXCursor cursor)
 {
 	const struct poly_condition *found =

@@ -158,12 +158,13 @@ bool c_declare_parameters(struct c_reader *reader)
 	if (!check_sizes(reader, parameters))
 		return false;
 	/* sizes first: extents name them */
-	for (int arrays = 0; arrays < 2; arrays++)
+	for (int others = 0; others < 2; others++)
 		for (int p = 0; p < parameters; p++) {
 			CXCursor declaration =
 			        clang_Cursor_getArgument(reader->function, (unsigned)p);
-			bool array = c_is_array(clang_getCursorType(declaration));
-			if (array == (arrays == 1) && !declare_parameter(reader, declaration))
+			const char *name = c_name(reader->arena, declaration);
+			bool size = map_get(&reader->sizes, name) != NULL;
+			if (size != (others == 1) && !declare_parameter(reader, declaration))
 				return false;
 		}
 	return true;

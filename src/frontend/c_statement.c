@@ -360,8 +360,13 @@ static bool data_if(struct c_reader *reader, const struct c_cursors *parts)
 	reader->guards.count = outer;
 	for (size_t i = 1; good && i < parts->list.count; i++) {
 		struct c_guard guard = { target.array, i == 2 };
+		const struct poly_condition *domain = reader->domain;
 		VEC_PUSH(reader->arena, &reader->guards, guard);
+		if (i == 1)
+			reader->domain = c_and(
+			        reader->arena, domain, c_affine_part(reader, parts->list.data[0]));
 		good = c_statement(reader, parts->list.data[i]);
+		reader->domain = domain;
 		reader->guards.count--;
 	}
 	return good;
