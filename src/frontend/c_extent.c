@@ -10,11 +10,31 @@ struct extent_search {
 	struct map array;    /* parameter -> name of the array that gave its value */
 };
 
-/* The integer parameter that an expression is, without a value of its own; false: it is none. */
+/* x of x + 1, 1 + x and x - 1; else the expression itself. */
+static CXCursor without_constant(struct arena *arena, CXCursor cursor)
+{
+	cursor = c_strip(arena, cursor);
+	if (clang_getCursorKind(cursor) != CXCursor_BinaryOperator)
+		return cursor;
+	enum CXBinaryOperatorKind which = clang_getCursorBinaryOperatorKind(cursor);
+	struct c_cursors parts = c_children(arena, cursor);
+	bool sum = which == CXBinaryOperator_Add || which == CXBinaryOperator_Sub;
+	int64_t number;
+	if (!sum || parts.list.count != 2)
+		return cursor;
+	if (c_integer(parts.list.data[1], &number))
+		return c_strip(arena, parts.list.data[0]);
+	if (which == CXBinaryOperator_Add && c_integer(parts.list.data[0], &number))
+		return c_strip(arena, parts.list.data[1]);
+	return cursor;
+}
+
+/* The integer parameter that an expression is, apart from a constant, without a value of its own;
+ * false: it is none. */
 static bool bounding_parameter(struct extent_search *search, CXCursor cursor, CXCursor *parameter)
 {
 	struct c_reader *reader = search->reader;
-	cursor = c_strip(reader->arena, cursor);
+	cursor = without_constant(reader->arena, cursor);
 	if (clang_getCursorKind(cursor) != CXCursor_DeclRefExpr)
 		return false;
 	*parameter = clang_getCursorReferenced(cursor);
@@ -26,15 +46,16 @@ static bool bounding_parameter(struct extent_search *search, CXCursor cursor, CX
 	        !map_get(&reader->assigned, c_key(reader->arena, *parameter));
 }
 
-/* Notes the counter of `for (…; i < n; …)`. */
+/* Notes the counter of `for (…; i < n; …)`, also of `i <= n - 1`. */
 static void note_bound(struct extent_search *search, CXCursor condition)
 {
 	struct arena *arena = search->reader->arena;
 	condition = c_strip(arena, condition);
 	struct c_cursors parts = c_children(arena, condition);
 	CXCursor parameter;
+	enum CXBinaryOperatorKind which = clang_getCursorBinaryOperatorKind(condition);
 	bool less = clang_getCursorKind(condition) == CXCursor_BinaryOperator &&
-	        clang_getCursorBinaryOperatorKind(condition) == CXBinaryOperator_LT;
+	        (which == CXBinaryOperator_LT || which == CXBinaryOperator_LE);
 	if (!less || parts.list.count != 2)
 		return;
 	CXCursor counter = c_strip(arena, parts.list.data[0]);
@@ -58,14 +79,14 @@ static void note_extent(
 	map_set(&search->array, name, (void *)(uintptr_t)c_name(reader->arena, array));
 }
 
-/* A[i] where a parameter bounds i. */
+/* A[i], A[i + 1] and the like where a parameter bounds i. */
 static void note_subscript(struct extent_search *search, CXCursor cursor)
 {
 	struct c_reader *reader = search->reader;
 	struct c_cursors parts = c_children(reader->arena, cursor);
 	if (parts.list.count != 2)
 		return;
-	CXCursor index = c_strip(reader->arena, parts.list.data[1]);
+	CXCursor index = without_constant(reader->arena, parts.list.data[1]);
 	CXCursor base = c_strip(reader->arena, parts.list.data[0]);
 	CXType type = clang_getCanonicalType(clang_getCursorType(base));
 	const CXCursor *parameter =

@@ -231,6 +231,7 @@ struct poly_flow *poly_flow(struct poly *poly, int instances, const struct poly_
 		all.domain[i] = iterations_of(&all, i);
 		all.read[i] = isl_set_empty(isl_set_get_space(all.domain[i]));
 	}
+	isl_ctx_reset_operations(poly->ctx);
 	bool good = find_all(&all);
 	for (int i = 0; i < instances; i++) {
 		isl_set_free(all.domain[i]);
