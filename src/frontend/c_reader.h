@@ -106,7 +106,7 @@ struct c_value c_from_condition(struct c_reader *reader, int node, struct c_type
 bool c_affine(struct c_reader *reader, CXCursor cursor, struct poly_form *form);
 /* NULL: it is no affine condition. Gives no diagnostic. */
 const struct poly_condition *c_affine_condition(struct c_reader *reader, CXCursor cursor);
-/* What a condition says of counters alone: the affine ones of conditions joined by &&; NULL: none. */
+/* What a condition says of counters alone: the affine ones among those joined by &&; NULL: none. */
 const struct poly_condition *c_affine_part(struct c_reader *reader, CXCursor cursor);
 const struct poly_condition *c_and(
         struct arena *arena, const struct poly_condition *left, const struct poly_condition *right);
