@@ -25,8 +25,9 @@ struct tiles {
 	struct pass_context *context;
 	struct module *module;
 	double terms;    /* of all contractions */
-	int64_t dsp;     /* for all of them */
-	int ports, left; /* memory ports for all; contractions that have none yet */
+	int64_t dsp;     /* for those that have no register tile yet, */
+	int ports, left; /* memory ports for them; how many they are */
+	double terms_left;
 };
 
 static double terms_of(const struct kernel *kernel)
@@ -95,6 +96,42 @@ static void count_work(struct tiles *t, const struct block *block)
 	}
 }
 
+/* The loop of a kernel that moves its result as the outermost loop of its reader moves it; -1:
+ * none. */
+static int wanted_loop(const struct tiles *t, const struct op *op, const struct op *reader)
+{
+	struct schedule schedule = recorded_register_tile(t->module->arena, reader);
+	int first = 0;
+	while (first + 1 < schedule.parts && schedule.part[first].trip == 1)
+		first++;
+	for (int j = 0; j < reader->operands; j++) {
+		int64_t stride = reader->kernel->operand[j].stride[schedule.part[first].source];
+		for (int l = 0; reader->operand[j] == op->result[0] && l < op->kernel->loops; l++)
+			if (stride && op->kernel->result.stride[l] == stride)
+				return l;
+	}
+	return -1;
+}
+
+/* Does another register tile read the result, and in the order of which loop does it want it? */
+static bool is_read_by_tile(const struct tiles *t, const struct op *op, bool *wanted)
+{
+	bool found = false;
+	for (const struct op *reader = op->next; reader; reader = reader->next) {
+		bool reads = false;
+		for (int j = 0; j < reader->operands; j++)
+			reads = reads || reader->operand[j] == op->result[0];
+		if (!reads || reader->code != OP_KERNEL || !has_register_tile(reader) ||
+		        !kernel_has_reduction(reader->kernel))
+			continue;
+		int loop = wanted_loop(t, op, reader);
+		found = true;
+		if (loop >= 0)
+			wanted[loop] = true;
+	}
+	return found;
+}
+
 /* The elements of the result that its readers take in a cycle; 0: it is stored in whole words. */
 static int64_t result_lanes(const struct op *op)
 {
@@ -161,21 +198,28 @@ static void tile_kernel(struct tiles *t, struct op *op)
 	const struct platform *platform = t->context->platform;
 	struct resources all = platform_total(platform);
 	double part = terms_of(op->kernel) / t->terms;
+	double now = terms_of(op->kernel) / t->terms_left;
 	struct tile_kernel kernel = { .module = t->module,
 		.platform = platform,
 		.op = op,
 		.loads = ARENA_ARRAY(t->module->arena, int, op->operands + 1),
 		.result_lanes = result_lanes(op) };
+	bool *wanted = ARENA_ARRAY(t->module->arena, bool, op->kernel->loops + 1);
+	kernel.is_read = is_read_by_tile(t, op, wanted);
+	kernel.result_lanes = kernel.is_read ? 0 : kernel.result_lanes;
+	kernel.wanted = wanted;
 	for (int j = 0; j < op->operands; j++)
 		kernel.loads[j] = tensor_source_of(op->operand[j])->kind == SOURCE_MEMORY;
-	struct tile_limits limits = { .dsp = (int64_t)((double)t->dsp * part),
+	struct tile_limits limits = { .dsp = (int64_t)((double)t->dsp * now),
 		.memory = { .bram18 = (int64_t)((double)all.bram18 * part / MEMORY_SHARE),
 		        .uram = (int64_t)((double)all.uram * part / MEMORY_SHARE) },
 		.ports = t->ports / t->left };
 	struct tile_choice choice = choose_register_tile(&kernel, &limits);
 	t->left--;
+	t->terms_left -= terms_of(op->kernel);
 	if (!choice.found)
 		return;
+	t->dsp -= choice.dsp;
 	t->ports -= choice.ports;
 	t->context->register_tiles++;
 	record_register_tile(t->module, op, &choice.schedule);
@@ -196,7 +240,9 @@ bool choose_register_tiles(struct pass_context *context, struct module *module)
 	split_posts(&t, body);
 	find_tensor_sources(module, NULL);
 	count_work(&t, body);
-	for (struct op *op = body->first; op; op = op->next)
+	t.terms_left = t.terms;
+	/* readers first: they say in which order they want results */
+	for (struct op *op = body->last; op; op = op->previous)
 		if (wants_tile(&t, op))
 			tile_kernel(&t, op);
 	return true;

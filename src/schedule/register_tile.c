@@ -235,6 +235,48 @@ static struct tile_price with_operand(const struct register_tiler *t,
 	return price;
 }
 
+/* Iterations of the outermost loop, if it moves all operands that come from other kernels. */
+static double steps_of_operands(const struct register_tiler *t, const struct schedule *schedule)
+{
+	bool any = false;
+	int first = 0;
+	while (first + 1 < schedule_loops(schedule) && schedule->part[first].trip == 1)
+		first++;
+	double steps = (double)schedule->part[first].trip;
+	for (int j = 0; j < t->of->op->operands; j++) {
+		if (t->of->loads[j])
+			continue;
+		any = true;
+		steps = moves(t, schedule, j, first) ? steps : 1;
+	}
+	return any ? steps : 0;
+}
+
+/* Iterations of the outermost loop, if it is the one in whose order results are wanted, without
+ * padding, which the reader would not take as it comes. */
+static double steps_of_results(const struct register_tiler *t, const struct schedule *schedule)
+{
+	int first = 0;
+	while (first + 1 < schedule_loops(schedule) && schedule->part[first].trip == 1)
+		first++;
+	const struct schedule_part *outer = &schedule->part[first];
+	int64_t all = 1;
+	for (int i = 0; i < schedule->parts; i++)
+		all *= schedule->part[i].source == outer->source ? schedule->part[i].trip : 1;
+	bool whole = all == t->kernel->loop[outer->source].extent;
+	return t->of->wanted[outer->source] && whole ? (double)outer->trip : 1;
+}
+
+/* Cycles in which a kernel waits for the first operands from others, or its reader for the first
+ * results. */
+static double cycles_waited(
+        const struct register_tiler *t, const struct schedule *schedule, double compute)
+{
+	double steps = steps_of_operands(t, schedule);
+	double cycles = steps ? compute / steps : 0;
+	return cycles + (t->of->is_read ? compute / steps_of_results(t, schedule) : 0);
+}
+
 /* Cycles of a launch: iterations, or what memory takes for the bytes; words that come late in the
  * first pass over a held operand; and the last block of results. */
 static double cycles_of(const struct register_tiler *t, const struct tile_size *size,
@@ -272,7 +314,7 @@ static void choose_held(struct register_tiler *t, const struct schedule *schedul
 		}
 		return;
 	}
-	double cycles = cycles_of(t, size, before);
+	double cycles = cycles_of(t, size, before) + cycles_waited(t, schedule, before->compute);
 	double share = resources_share(before->memory, t->board);
 	double price = cycles * (1 + MEMORY_PRICE * share);
 	if (price >= t->best_price)
