@@ -20,6 +20,7 @@
 #define TERMS_LEAST 4096
 /* part of the memory on chip that register tiles may take */
 #define MEMORY_SHARE 2
+#define READER_LANES 16 /* most lanes of an elementwise kernel that reads a register tile */
 
 struct tiles {
 	struct pass_context *context;
@@ -150,11 +151,26 @@ static int loop_alike(
 	return found;
 }
 
+/* Unrolls the innermost part of an order as far as it divides the lanes of the tile. */
+static void take_lanes(struct schedule *order, const struct schedule *tile, int64_t most)
+{
+	int64_t lanes = tile->lanes > 1 && most > 1 ? tile_reader_lanes(tile->lanes, most) : 1;
+	if (lanes == 1)
+		return;
+	struct schedule_part *last = &order->part[order->parts - 1];
+	last[1] = (struct schedule_part){ last->source, lanes, 1 };
+	last->trip /= lanes;
+	last->step = lanes;
+	order->parts++;
+	order->lanes = lanes;
+}
+
 /* Fills the order in which an elementwise kernel takes the sums of a register tile as they come;
  * false: its loops are others. */
-static bool order_alike(struct tiles *t, const struct op *op, const struct schedule *tile,
+static bool order_alike(struct tiles *t, const struct op *op, const struct tile_choice *choice,
         const struct op *reader, struct schedule *order)
 {
+	const struct schedule *tile = &choice->schedule;
 	const struct kernel *kernel = reader->kernel;
 	int operand = 0;
 	while (operand < reader->operands && reader->operand[operand] != op->result[0])
@@ -163,7 +179,7 @@ static bool order_alike(struct tiles *t, const struct op *op, const struct sched
 		return false;
 	int alike = 0;
 	*order = (struct schedule){ .lanes = 1, .row_unroll = 1, .padded = tile->padded };
-	order->part = ARENA_ARRAY(t->module->arena, struct schedule_part, tile->parts + 1);
+	order->part = ARENA_ARRAY(t->module->arena, struct schedule_part, tile->parts + 2);
 	for (int l = 0; l < op->kernel->loops; l++)
 		alike += !op->kernel->loop[l].reduction;
 	for (int i = 0; i < tile->parts; i++) {
@@ -176,6 +192,7 @@ static bool order_alike(struct tiles *t, const struct op *op, const struct sched
 		order->part[order->parts++] =
 		        (struct schedule_part){ source, part->trip, part->step };
 	}
+	take_lanes(order, tile, choice->result_lanes);
 	int64_t *held = ARENA_ARRAY(t->module->arena, int64_t, reader->operands + 1);
 	for (int j = 0; j < reader->operands; j++)
 		held[j] = order->parts;
@@ -185,12 +202,44 @@ static bool order_alike(struct tiles *t, const struct op *op, const struct sched
 
 /* Elementwise readers of the sums take them in the order in which they come, one after the
  * other. */
-static void order_readers(struct tiles *t, const struct op *op, const struct schedule *tile)
+static void order_readers(struct tiles *t, const struct op *op, const struct tile_choice *choice)
 {
 	struct schedule order;
 	for (struct op *reader = op->next; reader; reader = reader->next)
-		if (reader->code == OP_KERNEL && order_alike(t, op, tile, reader, &order))
+		if (reader->code == OP_KERNEL && order_alike(t, op, choice, reader, &order))
 			record_register_tile(t->module, reader, &order);
+}
+
+/* DSPs of a lane of the elementwise kernels that read the result. */
+static int64_t reader_dsp(const struct tiles *t, const struct op *op)
+{
+	int64_t dsp = 0;
+	for (const struct op *reader = op->next; reader; reader = reader->next)
+		for (int j = 0; reader->code == OP_KERNEL && j < reader->operands; j++)
+			if (reader->operand[j] == op->result[0])
+				dsp += body_dsp(t->context->platform, &reader->kernel->update);
+	return dsp;
+}
+
+/* The fastest register tile; the readers of its results take as many lanes as pay. */
+static struct tile_choice choose_lanes(
+        struct tiles *t, struct tile_kernel *kernel, const struct tile_limits *limits)
+{
+	struct tile_choice best = choose_register_tile(kernel, limits);
+	int64_t dsp = kernel->result_lanes ? reader_dsp(t, kernel->op) : 0;
+	best.result_lanes = kernel->result_lanes;
+	for (int64_t lanes = 2; kernel->result_lanes && lanes <= READER_LANES; lanes *= 2) {
+		struct tile_limits rest = *limits;
+		rest.dsp -= (lanes - 1) * dsp;
+		kernel->result_lanes = lanes;
+		struct tile_choice choice = choose_register_tile(kernel, &rest);
+		if (!choice.found || choice.cycles >= best.cycles)
+			break;
+		best = choice;
+		best.dsp += (lanes - 1) * dsp;
+		best.result_lanes = lanes;
+	}
+	return best;
 }
 
 static void tile_kernel(struct tiles *t, struct op *op)
@@ -214,7 +263,7 @@ static void tile_kernel(struct tiles *t, struct op *op)
 		.memory = { .bram18 = (int64_t)((double)all.bram18 * part / MEMORY_SHARE),
 		        .uram = (int64_t)((double)all.uram * part / MEMORY_SHARE) },
 		.ports = t->ports / t->left };
-	struct tile_choice choice = choose_register_tile(&kernel, &limits);
+	struct tile_choice choice = choose_lanes(t, &kernel, &limits);
 	t->left--;
 	t->terms_left -= terms_of(op->kernel);
 	if (!choice.found)
@@ -223,7 +272,7 @@ static void tile_kernel(struct tiles *t, struct op *op)
 	t->ports -= choice.ports;
 	t->context->register_tiles++;
 	record_register_tile(t->module, op, &choice.schedule);
-	order_readers(t, op, &choice.schedule);
+	order_readers(t, op, &choice);
 }
 
 bool choose_register_tiles(struct pass_context *context, struct module *module)

@@ -54,6 +54,14 @@ int64_t tile_term_dsp(const struct platform *platform, const struct kernel *kern
 	return dsp;
 }
 
+int64_t tile_reader_lanes(int64_t lanes, int64_t most)
+{
+	int64_t taken = most < lanes ? most : lanes;
+	while (lanes % taken)
+		taken--;
+	return taken;
+}
+
 int tile_ports(int64_t lanes, int64_t bits)
 {
 	int64_t ports = (lanes * bits + PORT_BITS - 1) / PORT_BITS;
@@ -285,8 +293,9 @@ static double cycles_of(const struct register_tiler *t, const struct tile_size *
 	const struct platform *platform = t->of->platform;
 	double tiles = (double)(size->row_tiles * size->lane_tiles);
 	double sums = (double)(size->rows * size->lanes);
-	double leave =
-	        t->of->result_lanes ? sums / (double)t->of->result_lanes : (double)size->rows;
+	double leave = (double)size->rows;
+	if (t->of->result_lanes)
+		leave = sums / (double)tile_reader_lanes(size->lanes, t->of->result_lanes);
 	double all = (double)(t->outside * size->row_blocks * size->lane_blocks) * tiles * leave;
 	int channels = price->ports < platform->channels ? price->ports : platform->channels;
 	double memory =
@@ -321,7 +330,7 @@ static void choose_held(struct register_tiler *t, const struct schedule *schedul
 		return;
 	int operands = t->of->op->operands;
 	t->best_price = price;
-	t->best = (struct tile_choice){ true, *schedule, cycles, 0, before->ports };
+	t->best = (struct tile_choice){ true, *schedule, cycles, 0, before->ports, 0 };
 	t->best.dsp = size->rows * size->lanes * tile_term_dsp(t->of->platform, t->kernel);
 	t->best.schedule.held = arena_copy(
 	        t->of->module->arena, before->held, sizeof *before->held * (size_t)operands);

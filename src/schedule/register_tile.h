@@ -32,11 +32,14 @@ struct tile_choice {
 	double cycles;
 	int64_t dsp;
 	int ports;
+	int64_t result_lanes; /* as those of the kernel */
 };
 
 /* Is the kernel a reduction of operands that each vary along some of its parallel loops only, so
  * that sums side by side share what they read? */
 bool is_contraction(const struct op *op);
+/* Lanes in which a reader takes words of so many: the most that divide them, at most `most`. */
+int64_t tile_reader_lanes(int64_t lanes, int64_t most);
 /* Memory ports that bring words of so many lanes: the fewest that have equal parts of a word. */
 int tile_ports(int64_t lanes, int64_t bits);
 /* DSPs of one product and its addition */
