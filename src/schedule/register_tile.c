@@ -81,6 +81,7 @@ struct register_tiler {
 	int64_t outside;   /* of parallel loops that are not unrolled */
 	int row, lane;     /* the loops that are unrolled; row -1: none */
 	bool rows_outside; /* blocks of rows run outside those of lanes */
+	const int64_t *held; /* of a schedule before its operands are chosen */
 	struct tile_choice best;
 	double best_price;
 };
@@ -108,6 +109,7 @@ static struct schedule schedule_of(const struct register_tiler *t, const struct 
 	const struct kernel *kernel = t->kernel;
 	struct schedule schedule = { .lanes = size->lanes,
 		.row_unroll = size->lanes > 1 && t->row >= 0 ? size->rows : 1,
+		.held = t->held,
 		.part = ARENA_ARRAY(
 		        t->of->module->arena, struct schedule_part, kernel->loops + 6) };
 	for (int l = 0; l < kernel->loops; l++)
@@ -341,10 +343,10 @@ static void price_size(struct register_tiler *t, const struct tile_size *size)
 	double blocks = (double)(t->outside * size->row_blocks * size->lane_blocks);
 	double tiles = (double)(size->row_tiles * size->lane_tiles);
 	double iterations = blocks * (double)t->terms * tiles;
-	double interval = tiles >= t->latency ? 1 : (double)rounded_up(t->latency, (int64_t)tiles);
-	if (iterations * interval >= t->best_price)
+	if (iterations >= t->best_price)
 		return;
 	struct schedule schedule = schedule_of(t, size);
+	double interval = (double)schedule_interval(t->kernel, &schedule, t->latency);
 	int64_t bits = size->rows * size->lanes * type_bits(t->kernel->type);
 	struct resources sums = storage_of(t, bits, size->row_tiles * size->lane_tiles);
 	struct tile_price price = { .compute = iterations * interval,
@@ -422,6 +424,7 @@ struct tile_choice choose_register_tile(
 		.limits = limits,
 		.board = platform_total(of->platform),
 		.latency = schedule_chain_latency(of->platform, of->module->arena, kernel),
+		.held = ARENA_ARRAY(of->module->arena, int64_t, of->op->operands + 1),
 		.best_price = HUGE_VAL };
 	for (t.lane = 0; t.lane < kernel->loops; t.lane++) {
 		if (kernel->loop[t.lane].reduction || kernel->loop[t.lane].extent == 1)

@@ -93,7 +93,9 @@ static bool sums_rotate(const struct kernel *kernel, const struct schedule *sche
 static int64_t update_cycles(
         const struct kernel *kernel, const struct schedule *schedule, int latency, int64_t parts)
 {
-	return sums_rotate(kernel, schedule, parts) ? latency : latency + ARRAY_UPDATE_CYCLES;
+	bool shift = sums_rotate(kernel, schedule, parts) &&
+	        !schedule_is_register_tile(kernel, schedule);
+	return shift ? latency : latency + ARRAY_UPDATE_CYCLES;
 }
 
 int schedule_chain_latency(
