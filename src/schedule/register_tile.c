@@ -77,10 +77,10 @@ struct register_tiler {
 	const struct tile_limits *limits;
 	struct resources board;
 	int latency;
-	int64_t terms;     /* iterations of all reductions */
-	int64_t outside;   /* of parallel loops that are not unrolled */
-	int row, lane;     /* the loops that are unrolled; row -1: none */
-	bool rows_outside; /* blocks of rows run outside those of lanes */
+	int64_t terms;       /* iterations of all reductions */
+	int64_t outside;     /* of parallel loops that are not unrolled */
+	int row, lane;       /* the loops that are unrolled; row -1: none */
+	bool rows_outside;   /* blocks of rows run outside those of lanes */
 	const int64_t *held; /* of a schedule before its operands are chosen */
 	struct tile_choice best;
 	double best_price;
