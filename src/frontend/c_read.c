@@ -1,6 +1,7 @@
 /* Parses a C file and reads one function of it. */
 #include "frontend/c_reader.h"
 #include "base/closest_name.h"
+#include "base/cxx_border.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,10 +234,12 @@ struct region *c_read(
 		.symbols = map_new(arena),
 		.assigned = map_new(arena),
 		.sizes = map_new(arena) };
+	cxx_enter(arena_guard(reader.arena));
 	CXIndex index = clang_createIndex(0, 0);
 	bool good = parse(&reader, index) && read_function(&reader);
 	if (reader.unit)
 		clang_disposeTranslationUnit(reader.unit);
 	clang_disposeIndex(index);
+	cxx_leave();
 	return good ? reader.region : NULL;
 }
