@@ -396,6 +396,14 @@ static bool is_outer_product(const struct op *op, int row, int lane)
 	return true;
 }
 
+/* Is there no smaller unroll with as few tiles, which takes fewer DSPs and pads less, or is it of
+ * whole words of memory ports? */
+static bool is_worth_trying(const struct register_tiler *t, int64_t extent, int64_t unroll)
+{
+	int64_t word = PORT_BITS / type_bits(type_scalar(t->of->op->operand[0]->type));
+	return unroll == rounded_up(extent, rounded_up(extent, unroll)) || unroll % word == 0;
+}
+
 /* Prices all unrolls of two loops, most terms first. */
 static void price_loops(struct register_tiler *t)
 {
@@ -403,6 +411,7 @@ static void price_loops(struct register_tiler *t)
 	int64_t dsp = tile_term_dsp(t->of->platform, kernel);
 	int64_t most = dsp ? t->limits->dsp / dsp : t->limits->dsp;
 	int64_t row_extent = t->row < 0 ? 1 : kernel->loop[t->row].extent;
+	int64_t lane_extent = kernel->loop[t->lane].extent;
 	t->outside = t->terms = 1;
 	for (int l = 0; l < kernel->loops; l++)
 		if (l != t->row && l != t->lane)
@@ -410,8 +419,10 @@ static void price_loops(struct register_tiler *t)
 			        kernel->loop[l].extent;
 	for (int64_t terms = most; terms > 0; terms--)
 		for (int64_t rows = 1; rows <= terms && rows <= row_extent; rows++)
-			if (terms % rows == 0 && terms / rows <= kernel->loop[t->lane].extent &&
-			        (rows == 1 || terms / rows > 1))
+			if (terms % rows == 0 && terms / rows <= lane_extent &&
+			        (rows == 1 || terms / rows > 1) &&
+			        is_worth_trying(t, row_extent, rows) &&
+			        is_worth_trying(t, lane_extent, terms / rows))
 				price_blocks(t, rows, terms / rows);
 }
 

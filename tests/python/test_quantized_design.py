@@ -1202,7 +1202,7 @@ def test_one_layer_takes_chunks_of_a_prompt(core_built, tmp_path):
     "family, tokens, on_chip, cuts, slices",
     [
         ("gemma3", 32, "74828", 20, 14),
-        ("gemma3", 32, "84K --engine-pes 8", 11, 8),
+        ("gemma3", 32, "84K --engine-pes 8", 10, 8),
         ("gpt2", 32, "88K", 5, 24),
     ],
 )
