@@ -366,7 +366,7 @@ def test_the_narrowest_design_says_why_it_is(tmp_path):
     for blocks, more in (
         (200, []),
         (125, []),
-        (230, ["--second-phase", tmp_path / "prefill.mlir"]),
+        (200, ["--second-phase", tmp_path / "prefill.mlir"]),
         (125, ["--second-phase", tmp_path / "prefill.mlir"]),
     ):
         board = tmp_path / "little.json"
@@ -410,7 +410,7 @@ def test_the_narrowest_design_says_why_it_is(tmp_path):
     )
     assert (
         "only kernels with a single lane of phase decode fit (one element per cycle, slow): "
-        "processes with memory ports need" in said[230, True]
+        "processes with memory ports need" in said[200, True]
     )
     assert "of die 0, the memory die of little together with the other phase" in said[125, True]
 
