@@ -37,19 +37,8 @@ from . import (
     traced_functions,
 )
 from .errors import Error
+from .torch_lowering import ELEMENTS
 
-ELEMENTS = {
-    "f32": torch.float32,
-    "f64": torch.float64,
-    "f16": torch.float16,
-    "bf16": torch.bfloat16,
-    "i64": torch.int64,
-    "i32": torch.int32,
-    "i16": torch.int16,
-    "i8": torch.int8,
-    "ui8": torch.uint8,
-    "i1": torch.bool,
-}
 _ACCEPTED = "accepted is what torch.export can trace with the given inputs and torch-mlir can lower"
 _ALTERNATIVES = {  # by a regular expression for the op's name
     "linalg|inverse|cholesky": "accepted are inverses, factors and solutions "

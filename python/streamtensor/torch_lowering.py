@@ -22,14 +22,17 @@ _PIPELINES = (
 )
 
 
-_ELEMENTS = {
-    torch.float32: "f32",
-    torch.float64: "f64",
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
-    torch.int64: "i64",
-    torch.int32: "i32",
-    torch.bool: "i1",
+ELEMENTS = {
+    "f32": torch.float32,
+    "f64": torch.float64,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "i64": torch.int64,
+    "i32": torch.int32,
+    "i16": torch.int16,
+    "i8": torch.int8,
+    "ui8": torch.uint8,
+    "i1": torch.bool,
 }
 
 
@@ -89,6 +92,7 @@ def _import_steps(program, importer) -> dict[str, str]:
     """
     from . import decompose
 
+    elements = {dtype: name for name, dtype in ELEMENTS.items()}
     loops, steps = {}, {}
     for node in program.graph.nodes:
         loop = recurrences.loop_of(node)
@@ -103,7 +107,7 @@ def _import_steps(program, importer) -> dict[str, str]:
                 step = decompose.run(recurrences.step_program(node))
                 importer.import_frozen_program(step, func_name=steps[key])
         name = f"loop_{len(loops)}"
-        loops[name] = recurrences.loop_text(node, name, steps[key], _ELEMENTS)
+        loops[name] = recurrences.loop_text(node, name, steps[key], elements)
     _call(importer.module, list(loops))
     return loops
 

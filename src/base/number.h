@@ -12,6 +12,12 @@ static inline int64_t power_of_two_in(int64_t extent, int64_t most)
 	return lanes;
 }
 
+/* The quotient, rounded up; `by` is above 0. */
+static inline int64_t ceil_div(int64_t number, int64_t by)
+{
+	return number > 0 ? (number + by - 1) / by : number / by;
+}
+
 /* The number of the digits at `text`; *end stands behind them, at `text` where there are none or
  * they say more than an int64_t holds.  No space, sign or exponent is accepted. */
 static inline int64_t whole_number(const char *text, char **end)

@@ -2,7 +2,6 @@
 #include "base/number.h"
 #include "base/closest_name.h"
 #include "pipeline/session.h"
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,18 +149,17 @@ static bool parse_count(
 {
 	static const char units[] = "KMGT";
 	char *end;
-	errno = 0;
-	long long number = whole_number(value, &end);
+	int64_t number = whole_number(value, &end);
 	const char *unit = *end ? strchr(units, *end) : NULL;
 	int shift = unit ? 10 * (int)(unit - units + 1) : 0;
-	bool whole = end != value && !errno && number > 0 && !end[unit != NULL] &&
-	        number <= (INT64_MAX >> shift);
+	bool whole =
+	        end != value && number > 0 && !end[unit != NULL] && number <= (INT64_MAX >> shift);
 	if (!whole) {
 		diag_error(diag, NOWHERE, "--%s is '%s'", option->name, value);
 		return diag_note(
 		        diag, "a whole number above 0, with K, M, G or T for powers of 1024");
 	}
-	*count = (int64_t)number << shift;
+	*count = number << shift;
 	return true;
 }
 

@@ -13,7 +13,6 @@
 #include "ir/sliding_window.h"
 #include "ir/launch_tokens.h"
 #include "predict/timing.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -262,10 +261,9 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 {
 	const char *equals = strchr(text, '=');
 	char *end = NULL;
-	errno = 0;
 	extent->symbol = equals ? text_copy(session->arena, text, (size_t)(equals - text)) : NULL;
 	extent->value = equals ? whole_number(equals + 1, &end) : -1;
-	if (!equals || end == equals + 1 || *end || errno || extent->value < 0) {
+	if (!equals || end == equals + 1 || *end || extent->value < 0) {
 		diag_error(
 		        &session->diag, NOWHERE, "--extent %s names no input and its value", text);
 		return diag_note(&session->diag,

@@ -128,26 +128,34 @@ bool c_refuse_affine(
 	return diag_note(reader->module->diag, "--define %s=COUNT gives it", parameter);
 }
 
-bool c_integer(CXCursor cursor, int64_t *value)
+/* The result if clang knows a value of this kind, else NULL. */
+static CXEvalResult evaluate(CXCursor cursor, CXEvalResultKind kind)
 {
 	CXEvalResult result = clang_Cursor_Evaluate(cursor);
-	bool good = result && clang_EvalResult_getKind(result) == CXEval_Int;
-	if (good)
-		*value = (int64_t)clang_EvalResult_getAsLongLong(result);
-	if (result)
-		clang_EvalResult_dispose(result);
-	return good;
+	if (!result || clang_EvalResult_getKind(result) == kind)
+		return result;
+	clang_EvalResult_dispose(result);
+	return NULL;
+}
+
+bool c_integer(CXCursor cursor, int64_t *value)
+{
+	CXEvalResult result = evaluate(cursor, CXEval_Int);
+	if (!result)
+		return false;
+	*value = (int64_t)clang_EvalResult_getAsLongLong(result);
+	clang_EvalResult_dispose(result);
+	return true;
 }
 
 bool c_real(CXCursor cursor, double *value)
 {
-	CXEvalResult result = clang_Cursor_Evaluate(cursor);
-	bool good = result && clang_EvalResult_getKind(result) == CXEval_Float;
-	if (good)
-		*value = clang_EvalResult_getAsDouble(result);
-	if (result)
-		clang_EvalResult_dispose(result);
-	return good;
+	CXEvalResult result = evaluate(cursor, CXEval_Float);
+	if (!result)
+		return false;
+	*value = clang_EvalResult_getAsDouble(result);
+	clang_EvalResult_dispose(result);
+	return true;
 }
 
 bool c_enter(struct c_reader *reader, CXCursor cursor)

@@ -1,6 +1,7 @@
 /* Inlines a producer: its body in the place of an operand of its consumer.
  *     p[i] = f(a[i]); c[j, i] = g(p[i])  ->  c[j, i] = g(f(a[i]))
  * Accesses and guards of the producer are composed with the consumer's access to its result. */
+#include "base/number.h"
 #include "fusion/fuse.h"
 #include <string.h>
 
@@ -12,11 +13,6 @@ struct inlined {
 	const struct composed *composed;
 	struct access *access; /* of all operands, the consumer's first */
 };
-
-static int64_t ceiling(int64_t a, int64_t b)
-{
-	return a <= 0 ? -(-a / b) : (a + b - 1) / b;
-}
 
 /* The consumer's access to the producer's result. */
 static const struct access *outer_access(const struct inlined *in)
@@ -60,8 +56,8 @@ static bool map_guard(struct module *module, const struct inlined *in, struct gu
 		least += factor[l] * (range ? range->low : 0);
 		span += factor[l] * (extent_inside(in, l) - 1);
 	}
-	int64_t low = ceiling(guard.low - least, factor[widest]);
-	int64_t high = ceiling(guard.high - least, factor[widest]);
+	int64_t low = ceil_div(guard.low - least, factor[widest]);
+	int64_t high = ceil_div(guard.high - least, factor[widest]);
 	const struct guard_range *range = access_guard(outer, widest);
 	int64_t first = range ? range->low : 0;
 	int64_t last = first + extent_inside(in, widest) - 1;

@@ -1,5 +1,6 @@
 /* Packs and unpacks memory images. Loops that are contiguous in memory are merged; then the
  * innermost loop is copied at once, bounded by the conditions. */
+#include "base/number.h"
 #include "image/image.h"
 #include <string.h>
 
@@ -174,11 +175,6 @@ static void walk_next(struct merged_segment *segment_walk, int dim, int64_t step
 	}
 }
 
-static int64_t divide_up(int64_t a, int64_t b)
-{
-	return a > 0 ? (a + b - 1) / b : -(-a / b);
-}
-
 /* Narrows the range low … high - 1 of innermost counters to that where every condition holds. */
 static void clip(const struct merged_segment *segment_walk, int64_t *low, int64_t *high)
 {
@@ -189,10 +185,10 @@ static void clip(const struct merged_segment *segment_walk, int64_t *low, int64_
 		int64_t room = segment_walk->room[c];
 		if (factor == 0 && room <= 0)
 			*high = 0;
-		if (factor > 0 && divide_up(room, factor) < *high)
-			*high = divide_up(room, factor);
-		if (factor < 0 && 1 - divide_up(room, -factor) > *low)
-			*low = 1 - divide_up(room, -factor);
+		if (factor > 0 && ceil_div(room, factor) < *high)
+			*high = ceil_div(room, factor);
+		if (factor < 0 && 1 - ceil_div(room, -factor) > *low)
+			*low = 1 - ceil_div(room, -factor);
 	}
 	*low = *low < end ? *low : end;
 	*high = *high > *low ? *high : *low;

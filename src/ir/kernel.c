@@ -118,7 +118,7 @@ int kernel_inner_reduction(const struct kernel *kernel)
 	return last;
 }
 
-static int node_arguments(const struct node *node)
+int body_arguments(const struct node *node)
 {
 	return node->kind == NODE_OP ? op_info[node->code].operands : 0;
 }
@@ -138,7 +138,7 @@ static struct node plain(const struct node *node)
 		result.integer = node->integer;
 	if (node->kind == NODE_OP)
 		result.code = node->code;
-	for (int i = 0; i < node_arguments(node); i++)
+	for (int i = 0; i < body_arguments(node); i++)
 		result.argument[i] = node->argument[i];
 	return result;
 }
@@ -182,7 +182,7 @@ int body_import(struct module *module, struct body *into, const struct body *fro
 			place[i] = accumulator;
 			continue;
 		}
-		for (int k = 0; k < node_arguments(&node); k++)
+		for (int k = 0; k < body_arguments(&node); k++)
 			node.argument[k] = place[node.argument[k]];
 		if (names_operand(&node) && operand_map)
 			node.integer = operand_map[node.integer];
@@ -249,7 +249,7 @@ void body_remove_dead(struct module *module, struct body *body)
 	bool *live = ARENA_ARRAY(module->arena, bool, body->count);
 	live[body->result] = true;
 	for (int i = body->count - 1; i >= 0; i--)
-		for (int k = 0; live[i] && k < node_arguments(&body->node[i]); k++)
+		for (int k = 0; live[i] && k < body_arguments(&body->node[i]); k++)
 			live[body->node[i].argument[k]] = true;
 	int *place = ARENA_ARRAY(module->arena, int, body->count);
 	struct node *kept = ARENA_ARRAY(module->arena, struct node, body->count);
@@ -258,7 +258,7 @@ void body_remove_dead(struct module *module, struct body *body)
 		if (!live[i])
 			continue;
 		kept[count] = body->node[i];
-		for (int k = 0; k < node_arguments(&kept[count]); k++)
+		for (int k = 0; k < body_arguments(&kept[count]); k++)
 			kept[count].argument[k] = place[kept[count].argument[k]];
 		place[i] = count++;
 	}
@@ -287,15 +287,23 @@ static bool combines(enum op_code code)
 	return yes[code];
 }
 
-static bool depends_on_accumulator(const struct body *body, int index)
+#define BODY_SET 4096 /* nodes of which a set is kept */
+
+/* One pass, since arguments are earlier nodes: a recursion would visit what is shared again for
+ * every way to it. */
+bool body_depends_on_accumulator(const struct body *body, int at)
 {
-	const struct node *node = &body->node[index];
-	if (node->kind == NODE_ACCUMULATOR)
+	uint64_t depends[BODY_SET / 64] = { 0 };
+	if (at >= BODY_SET)
 		return true;
-	for (int i = 0; i < node_arguments(node); i++)
-		if (depends_on_accumulator(body, node->argument[i]))
-			return true;
-	return false;
+	for (int n = 0; n <= at; n++) {
+		const struct node *node = &body->node[n];
+		uint64_t yes = node->kind == NODE_ACCUMULATOR;
+		for (int i = 0; i < body_arguments(node); i++)
+			yes |= depends[node->argument[i] / 64] >> node->argument[i] % 64 & 1;
+		depends[n / 64] |= yes << n % 64;
+	}
+	return depends[at / 64] >> at % 64 & 1;
 }
 
 enum op_code kernel_combine(const struct kernel *kernel, int *term)
@@ -309,7 +317,7 @@ enum op_code kernel_combine(const struct kernel *kernel, int *term)
 	for (int i = 0; i < 2; i++) {
 		int other = result->argument[1 - i];
 		if (body->node[result->argument[i]].kind != NODE_ACCUMULATOR ||
-		        depends_on_accumulator(body, other))
+		        body_depends_on_accumulator(body, other))
 			continue;
 		*term = other;
 		return result->code;

@@ -171,6 +171,10 @@ int body_add(struct module *module, struct body *body, struct node node);
 int body_import(struct module *module, struct body *into, const struct body *from,
         const int *operand_map, int accumulator);
 bool body_uses_operand(const struct body *body, int operand);
+int body_arguments(const struct node *node);
+/* Is the accumulator needed for the value of this node?  Bodies of more than 4,096 nodes count as
+ * if it were. */
+bool body_depends_on_accumulator(const struct body *body, int at);
 bool body_uses_accumulator(const struct body *body);
 /* its value depends on counters: it has an INDEX or ACTIVE */
 bool body_uses_counters(const struct body *body);

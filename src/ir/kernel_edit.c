@@ -3,11 +3,6 @@
 #include "ir/kernel_edit.h"
 #include <string.h>
 
-int body_arguments(const struct node *node)
-{
-	return node->kind == NODE_OP ? op_info[node->code].operands : 0;
-}
-
 static int replacement(const struct node *node, struct body_map map)
 {
 	if (node->kind == NODE_ACCUMULATOR)

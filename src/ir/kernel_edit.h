@@ -15,7 +15,6 @@ struct body_map {
 /* copies `from` with replaced leaves; returns the node of its result */
 int body_rewrite(
         struct module *module, struct body *into, const struct body *from, struct body_map map);
-int body_arguments(const struct node *node);
 int body_operand(struct module *module, struct body *body, const struct type *type, int operand);
 int body_active(struct module *module, struct body *body, int operand);
 int body_index(struct module *module, struct body *body, int loop);

@@ -18,11 +18,10 @@ static bool is_run_time(const struct op *loop)
 	return attr_get(loop, KEY_STREAM_RUN_TIME);
 }
 
-/* The only loop of a block with nothing else but constants and addresses. */
-static const struct op *only_loop(const struct block *block)
+struct op *port_run_only_loop(const struct block *block)
 {
-	const struct op *loop = NULL;
-	for (const struct op *op = block->first; op; op = op->next) {
+	struct op *loop = NULL;
+	for (struct op *op = block->first; op; op = op->next) {
 		bool idle = op->code == OP_CONSTANT || op->code == OP_APPLY || op->code == OP_YIELD;
 		if (!idle && (loop || op->code != OP_FOR))
 			return NULL;
@@ -40,7 +39,7 @@ static bool read_nest(struct run_nest *nest, const struct op *loop)
 		nest->loop[nest->loops++] = loop;
 		if (attr_get(loop, KEY_STREAM_PIPELINE))
 			return true;
-		loop = only_loop(loop->region[0]);
+		loop = port_run_only_loop(loop->region[0]);
 	}
 	return false;
 }
@@ -144,7 +143,7 @@ bool port_run_begins(const struct op *outer, const struct op *inner)
 		if (is_run_time(nest.loop[i]))
 			return true;
 	return is_run_time(outer) && outer->parent->parent->code == OP_FOR &&
-	        only_loop(outer->parent) == outer;
+	        port_run_only_loop(outer->parent) == outer;
 }
 
 /* The outermost loop of the pipeline that op stands in. */
@@ -198,7 +197,7 @@ bool port_run_counts_by_hand(const struct op *loop)
 	if (port_run_is(loop))
 		return false;
 	for (const struct op *inner = loop; inner && !attr_get(inner, KEY_STREAM_PIPELINE);) {
-		inner = only_loop(inner->region[0]);
+		inner = port_run_only_loop(inner->region[0]);
 		by_hand |= inner && (is_run_time(inner) || nest_datapath(loop) >= 0);
 	}
 	return by_hand;

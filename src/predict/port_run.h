@@ -9,6 +9,8 @@
 
 #define PORT_RUN_LEAST 16 /* words: a burst; for shorter runs waiting takes longer than it saves */
 
+/* The only loop of a block with nothing else but constants and addresses; NULL: there is none. */
+struct op *port_run_only_loop(const struct block *block);
 /* Does a run begin with `inner`, the only loop of `outer`? Then they are no single pipeline. */
 bool port_run_begins(const struct op *outer, const struct op *inner);
 /* Is the whole nest a run with a trip count that is known at run time? */

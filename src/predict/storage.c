@@ -1,6 +1,7 @@
 /* Cost of memories by the true shapes of UltraScale+ primitives: 18 Kb block RAMs of 16K x 1 to 512
  * x 36, URAMs of 4K x 72, LUTRAM of 64 x 1 or 32 x 2 per LUT, shift registers of 32 x 1 or 16 x 2
  * per LUT. */
+#include "base/number.h"
 #include "predict/resource.h"
 
 const char *const storage_name[] = { "auto", "registers", "lutram", "bram", "uram" };
@@ -11,11 +12,6 @@ enum storage storage_find(const char *name)
 		if (text_same(storage_name[i], name))
 			return (enum storage)i;
 	return STORAGE_AUTO;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
 }
 
 static int64_t block_rams(int64_t bits, int64_t depth)

@@ -241,13 +241,7 @@ static void count_multiplies(
 
 struct op *timing_only_loop(const struct block *block)
 {
-	struct op *loop = NULL;
-	for (struct op *op = block->first; op; op = op->next) {
-		bool idle = op->code == OP_CONSTANT || op->code == OP_APPLY || op->code == OP_YIELD;
-		if (!idle && (loop || op->code != OP_FOR))
-			return NULL;
-		loop = op->code == OP_FOR ? op : loop;
-	}
+	struct op *loop = port_run_only_loop(block);
 	return loop && block->parent && port_run_begins(block->parent, loop) ? NULL : loop;
 }
 

@@ -15,17 +15,6 @@ struct accumulation {
 	int inside;              /* node of the condition under which a term is added; -1: always */
 };
 
-static bool depends_on_accumulator(const struct body *body, int at)
-{
-	const struct node *node = &body->node[at];
-	if (node->kind == NODE_ACCUMULATOR)
-		return true;
-	for (int i = 0; i < body_arguments(node); i++)
-		if (depends_on_accumulator(body, node->argument[i]))
-			return true;
-	return false;
-}
-
 static bool is_select(const struct node *node)
 {
 	return node->kind == NODE_OP && node->code == OP_SELECT;
@@ -36,7 +25,7 @@ static bool match_first(struct accumulation *a, int at)
 {
 	const struct node *node = &a->body->node[at];
 	if (!is_select(node) || a->body->node[node->argument[2]].kind != NODE_ACCUMULATOR ||
-	        depends_on_accumulator(a->body, node->argument[1]))
+	        body_depends_on_accumulator(a->body, node->argument[1]))
 		return false;
 	a->first = node->argument[1];
 	return true;
@@ -63,7 +52,8 @@ static bool match(struct accumulation *a)
 		a->code = node->code == OP_SUBF ? OP_ADDF : OP_ADDI;
 	for (int i = 0; i < 2 - sub; i++) {
 		a->term = node->argument[1 - i];
-		if (!depends_on_accumulator(a->body, a->term) && match_first(a, node->argument[i]))
+		if (!body_depends_on_accumulator(a->body, a->term) &&
+		        match_first(a, node->argument[i]))
 			return true;
 	}
 	return false;

@@ -3,6 +3,7 @@
  * The scheduler is asked for at most 1, 2, 4, ... lanes; each different schedule is an option,
  * with as many memory ports as the words of its bulk operand fill, or fewer. A kernel that reads
  * memory takes no less than its words need to arrive. */
+#include "base/number.h"
 #include "ir/kernel_edit.h"
 #include "ports/memory_image.h"
 #include "platform/dot_cost.h"
@@ -579,11 +580,6 @@ static void set_reordering(struct option_builder *m, const struct schedule *sche
 		split_rows(m, kernel, schedule, option);
 	if (kernel_has_reduction(kernel) && !tree)
 		hand_over_rows(kernel, schedule, option);
-}
-
-static int64_t ceil_div(int64_t number, int64_t by)
-{
-	return (number + by - 1) / by;
 }
 
 static void add_option(struct option_builder *m, const enum operand_location *operand_location,

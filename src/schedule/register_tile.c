@@ -6,6 +6,7 @@
  * independent sums that hide the adder's latency. An operand that a loop does not move is read
  * again in each of its iterations: from memory, or from a buffer on chip that holds what the loops
  * inside read. */
+#include "base/number.h"
 #include "schedule/register_tile.h"
 #include "ir/kernel_edit.h"
 #include "predict/resource.h"
@@ -92,11 +93,6 @@ struct tile_size {
 	int64_t row_tiles, lane_tiles;
 	int64_t row_blocks, lane_blocks;
 };
-
-static int64_t rounded_up(int64_t number, int64_t parts)
-{
-	return (number + parts - 1) / parts;
-}
 
 static void add_part(struct schedule *schedule, int source, int64_t trip, int64_t step)
 {
@@ -370,8 +366,8 @@ static bool can_pad(const struct register_tiler *t, int loop)
 static void price_blocks(struct register_tiler *t, int64_t rows, int64_t lanes)
 {
 	int64_t row_extent = t->row < 0 ? 1 : t->kernel->loop[t->row].extent;
-	int64_t row_all = rounded_up(row_extent, rows);
-	int64_t lane_all = rounded_up(t->kernel->loop[t->lane].extent, lanes);
+	int64_t row_all = ceil_div(row_extent, rows);
+	int64_t lane_all = ceil_div(t->kernel->loop[t->lane].extent, lanes);
 	double least = (double)(t->outside * t->terms) * (double)row_all * (double)lane_all;
 	bool padded = row_all * rows > row_extent;
 	bool lanes_padded = lane_all * lanes > t->kernel->loop[t->lane].extent;
@@ -401,7 +397,7 @@ static bool is_outer_product(const struct op *op, int row, int lane)
 static bool is_worth_trying(const struct register_tiler *t, int64_t extent, int64_t unroll)
 {
 	int64_t word = PORT_BITS / type_bits(type_scalar(t->of->op->operand[0]->type));
-	return unroll == rounded_up(extent, rounded_up(extent, unroll)) || unroll % word == 0;
+	return unroll == ceil_div(extent, ceil_div(extent, unroll)) || unroll % word == 0;
 }
 
 /* Prices all unrolls of two loops, most terms first. */
