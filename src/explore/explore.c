@@ -237,7 +237,7 @@ static bool try_point(
 	session->target_ms = 0;
 	session->options.choices.value[CHOICE_CLOCK] = point->value[CHOICE_CLOCK];
 	bool built =
-	        limits_clock(session) && guarded_build(session, pass_find("choose_register_tiles"));
+	        limits_clock(session) && guarded_build(session, pass_find("fold_convolutions"));
 	trial.built = session->choices;
 	session->target_ms = exploration->target_ms;
 	session->options.events = events ? events : SIMULATED_MOST;

@@ -31,7 +31,7 @@ struct exploration {
 bool exploration_begin(struct session *session, struct exploration *exploration);
 /* Tries points until there are `trials`, none is left, or the session is asked to stop.  `keep`, if
  * not NULL, is called after each.  Deterministic: the next point follows from those before.
- * session->module is the input of choose_register_tiles.  false: stopped, or `keep` returned
+ * session->module is the input of fold_convolutions.  false: stopped, or `keep` returned
  * false. */
 bool explore(struct session *session, struct exploration *exploration, int64_t trials,
         bool (*keep)(struct session *session, const struct exploration *exploration));

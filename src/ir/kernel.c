@@ -76,6 +76,27 @@ bool kernel_has_reduction(const struct kernel *kernel)
 	return false;
 }
 
+static bool windows_overlap(const struct kernel *kernel, const struct access *access)
+{
+	for (int r = 0; r < kernel->loops; r++)
+		for (int p = 0; p < kernel->loops; p++) {
+			int64_t step = access->stride[r];
+			if (kernel->loop[r].reduction && !kernel->loop[p].reduction && step > 0 &&
+			        access->stride[p] > 0 && access->stride[p] % step == 0 &&
+			        step * (kernel->loop[r].extent - 1) >= access->stride[p])
+				return true;
+		}
+	return false;
+}
+
+bool kernel_has_window(const struct kernel *kernel, int operands)
+{
+	for (int j = 0; j < operands; j++)
+		if (windows_overlap(kernel, &kernel->operand[j]))
+			return true;
+	return false;
+}
+
 bool kernel_is_register_tile(const struct kernel *kernel)
 {
 	const struct loop *last = kernel->loop + kernel->loops - 1;

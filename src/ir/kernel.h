@@ -154,6 +154,9 @@ struct op *kernel_new(struct module *module, struct location location, const cha
         int operands, struct value *const *operand, const struct type *result);
 struct kernel *kernel_clone(struct module *module, const struct kernel *kernel, int operands);
 bool kernel_has_reduction(const struct kernel *kernel);
+/* Do sums of neighbouring results share elements of an operand, as under the windows of a
+ * convolution?  So some reduction takes the steps of a parallel loop, and reaches the next one. */
+bool kernel_has_window(const struct kernel *kernel, int operands);
 /* Of a scheduled kernel: are rows and lanes both parallel loops, which the result depends on? */
 bool kernel_is_register_tile(const struct kernel *kernel);
 /* The reduction whose result `op` takes as its second operand while reducing the same first

@@ -64,6 +64,7 @@ struct sequence sequence_of_type(
 	sequence.trip = ARENA_ARRAY(arena, int64_t, order->dims + 1);
 	sequence.stride = ARENA_ARRAY(arena, int64_t, order->dims + 1);
 	sequence.condition = ARENA_ARRAY(arena, int64_t, (map.results + 1) * (order->dims + 2));
+	int64_t rows = 0;
 	for (int i = 0; i < order->dims; i++)
 		sequence.trip[i] = order->trip[i];
 	for (int r = 0; r < map.results; r++) {
@@ -71,8 +72,12 @@ struct sequence sequence_of_type(
 		sequence.offset += stride * affine_constant(map, r);
 		for (int i = 0; i < order->dims; i++)
 			sequence.stride[i] += stride * affine_at(map, r, i) * order->step[i];
-		if (sequence.lanes > 1 && tile_extent(stream, map.results, r) > 1)
+		if (sequence.lanes > 1 && tile_extent(stream, map.results, r) > 1) {
+			sequence.rows = rows;
+			sequence.row_stride = sequence.lane_stride;
 			sequence.lane_stride = stride;
+			rows = tile_extent(stream, map.results, r);
+		}
 		add_condition(&sequence, tensor, stream, r);
 	}
 	return sequence;
@@ -106,7 +111,8 @@ static const struct run_time_trip *run_time_at(const struct sequence *sequence, 
 struct sequence sequence_merged(struct arena *arena, struct sequence from)
 {
 	struct sequence merged = {
-		.offset = from.offset, .lanes = from.lanes, .lane_stride = from.lane_stride
+		.offset = from.offset, .lanes = from.lanes, .lane_stride = from.lane_stride,
+		.rows = from.rows, .row_stride = from.row_stride
 	};
 	if (from.conditions)
 		return from;
@@ -123,12 +129,14 @@ struct sequence sequence_flat(struct arena *arena, struct sequence from)
 {
 	struct sequence flat = { .offset = from.offset, .lanes = 1, .conditions = from.conditions };
 	const struct run_time_trip **run_time =
-	        ARENA_ARRAY(arena, const struct run_time_trip *, from.dims + 2);
-	flat.trip = ARENA_ARRAY(arena, int64_t, from.dims + 1);
-	flat.stride = ARENA_ARRAY(arena, int64_t, from.dims + 1);
+	        ARENA_ARRAY(arena, const struct run_time_trip *, from.dims + 3);
+	flat.trip = ARENA_ARRAY(arena, int64_t, from.dims + 2);
+	flat.stride = ARENA_ARRAY(arena, int64_t, from.dims + 2);
 	for (int i = 0; i < from.dims; i++)
 		merge_loop(&flat, run_time, from.trip[i], from.stride[i], run_time_at(&from, i));
-	merge_loop(&flat, run_time, from.lanes, from.lane_stride, NULL);
+	if (from.rows > 1)
+		merge_loop(&flat, run_time, from.rows, from.row_stride, NULL);
+	merge_loop(&flat, run_time, sequence_row_lanes(&from), from.lane_stride, NULL);
 	return flat;
 }
 
@@ -141,7 +149,8 @@ bool sequence_same(struct sequence left, struct sequence right)
 		if (left.trip[i] != right.trip[i] || left.stride[i] != right.stride[i] ||
 		        !run_time_same(run_time_at(&left, i), run_time_at(&right, i)))
 			return false;
-	return left.lane_stride == right.lane_stride;
+	return left.lane_stride == right.lane_stride && left.rows == right.rows &&
+	        left.row_stride == right.row_stride;
 }
 
 int64_t sequence_words(struct sequence sequence)
@@ -219,26 +228,35 @@ const struct type *type_canonical(
 /* An itensor's loops while its words change: one more dim than before. */
 struct regrouping {
 	int dims, results; /* dims: without the new one */
-	int64_t *trip, *step, *rows;
+	int64_t *trip, *step, *map;
 	const struct run_time_trip **run_time;
-	int lane_dim; /* data dim of the lanes */
+	int lane_dim;      /* data dim of the lanes */
+	int row_dim;       /* of the rows of a word; -1: it has one */
+	int64_t row_lanes; /* lanes of a row */
 };
 
 static struct regrouping regrouping_of(struct arena *arena, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
-	struct regrouping g = { .dims = order->dims, .results = order->map.results };
+	struct regrouping g = {
+		.dims = order->dims, .results = order->map.results, .row_dim = -1
+	};
 	g.trip = ARENA_ARRAY(arena, int64_t, g.dims + 2);
 	g.step = ARENA_ARRAY(arena, int64_t, g.dims + 2);
 	g.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, g.dims + 2);
-	g.rows = affine_rows(arena, g.dims + 1, g.results);
+	bool moved = false;
+	g.map = affine_rows(arena, g.dims + 1, g.results);
 	g.lane_dim = g.results - 1;
 	for (int r = 0; r < g.results; r++) {
-		if (stream_lanes(stream) > 1 && tile_extent(stream, g.results, r) > 1)
+		if (stream_lanes(stream) > 1 && tile_extent(stream, g.results, r) > 1) {
+			g.row_dim = moved ? g.lane_dim : -1;
 			g.lane_dim = r;
+			g.row_lanes = tile_extent(stream, g.results, r);
+			moved = true;
+		}
 		for (int i = 0; i < g.dims; i++)
-			g.rows[r * (g.dims + 2) + i] = affine_at(order->map, r, i);
-		g.rows[r * (g.dims + 2) + g.dims + 1] = affine_constant(order->map, r);
+			g.map[r * (g.dims + 2) + i] = affine_at(order->map, r, i);
+		g.map[r * (g.dims + 2) + g.dims + 1] = affine_constant(order->map, r);
 	}
 	for (int i = 0; i < g.dims; i++) {
 		g.trip[i] = order->trip[i];
@@ -248,30 +266,43 @@ static struct regrouping regrouping_of(struct arena *arena, const struct type *s
 	return g;
 }
 
-/* Narrower words: the new innermost dim walks the old word. */
+bool type_has_rows(const struct type *stream)
+{
+	const struct type *tile = stream->element;
+	int long_dims = 0;
+	for (int r = 0; tile->kind == TYPE_VECTOR && r < tile->rank; r++)
+		long_dims += tile->shape[r] > 1;
+	return long_dims > 1;
+}
+
+/* Narrower words: the new innermost dim walks the old word, by its rows if it has several. */
 static bool split_words(struct regrouping *g, int64_t old, int64_t lanes)
 {
+	bool rows = g->row_dim >= 0;
+	int64_t step = rows ? lanes / g->row_lanes : lanes;
 	g->trip[g->dims] = old / lanes;
-	g->step[g->dims] = lanes;
-	g->rows[g->lane_dim * (g->dims + 2) + g->dims] = 1;
-	return old % lanes == 0;
+	g->step[g->dims] = step;
+	g->map[(rows ? g->row_dim : g->lane_dim) * (g->dims + 2) + g->dims] = 1;
+	return old % lanes == 0 && (!rows || lanes % g->row_lanes == 0);
 }
 
 /* Wider words: the innermost moving dim must run along the lanes. */
 static bool join_words(struct regrouping *g, int64_t old, int64_t lanes)
 {
 	int inner = g->dims - 1;
+	if (g->row_dim >= 0)
+		return false;
 	while (inner >= 0 && g->trip[inner] == 1 && !g->run_time[inner])
 		inner--;
 	if (inner < 0 || g->run_time[inner] || lanes % old || g->trip[inner] % (lanes / old))
 		return false;
 	int moving = -1;
 	for (int r = 0; r < g->results; r++)
-		if (g->rows[r * (g->dims + 2) + inner])
+		if (g->map[r * (g->dims + 2) + inner])
 			moving = moving < 0 ? r : g->results;
 	if (moving < 0 || moving == g->results || (old > 1 && moving != g->lane_dim))
 		return false;
-	if (g->rows[moving * (g->dims + 2) + inner] * g->step[inner] != old)
+	if (g->map[moving * (g->dims + 2) + inner] * g->step[inner] != old)
 		return false;
 	g->lane_dim = moving;
 	g->trip[inner] /= lanes / old;
@@ -284,11 +315,17 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 {
 	struct regrouping g = regrouping_of(module->arena, stream);
 	int64_t old = stream_lanes(stream);
+	if (g.row_dim >= 0 && lanes < g.row_lanes) {
+		const struct type *row = type_regroup(module, stream, g.row_lanes);
+		return row ? type_regroup(module, row, lanes) : NULL;
+	}
 	if (!(lanes < old ? split_words(&g, old, lanes) : join_words(&g, old, lanes)))
 		return NULL;
 	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, g.results + 1);
 	for (int r = 0; r < g.results; r++)
-		shape[r] = r == g.lane_dim ? lanes : 1;
+		shape[r] = r == g.lane_dim ? (g.row_dim < 0 ? lanes : g.row_lanes) : 1;
+	if (g.row_dim >= 0)
+		shape[g.row_dim] = lanes / g.row_lanes;
 	const struct type *scalar = type_scalar(stream);
 	const struct type *tile =
 	        lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, g.results, shape, scalar);
@@ -297,5 +334,5 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 	                .trip = g.trip,
 	                .step = g.step,
 	                .run_time = g.run_time,
-	                .map = { g.dims + 1, g.results, g.rows } });
+	                .map = { g.dims + 1, g.results, g.map } });
 }

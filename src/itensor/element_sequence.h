@@ -11,6 +11,8 @@ struct sequence {
 	const struct run_time_trip *const *run_time; /* [dims], NULL: fixed; NULL: all are */
 	int64_t lanes;                               /* elements of a word */
 	int64_t lane_stride;                         /* addresses between lanes; 0 if lanes is 1 */
+	/* a word holds so many rows of equal length, one after the other; 0 or 1: a single one */
+	int64_t rows, row_stride;
 	/* an element is padding unless all Σ c[i] counter[i] + c[dims] lane < c[dims + 1] */
 	int conditions;
 	int64_t *condition; /* [conditions][dims + 2] */
@@ -18,6 +20,12 @@ struct sequence {
 
 struct sequence sequence_of_type(
         struct arena *arena, const struct type *tensor, const struct type *stream);
+/* Lanes of a row of a word. */
+static inline int64_t sequence_row_lanes(const struct sequence *sequence)
+{
+	return sequence->rows > 1 ? sequence->lanes / sequence->rows : sequence->lanes;
+}
+
 /* Normal form: lanes become the innermost loop, loops of one iteration are dropped, neighbors that
  * continue each other are merged. Equal normal forms denote the same elements in the same order. */
 struct sequence sequence_flat(struct arena *arena, struct sequence sequence);
@@ -28,6 +36,8 @@ int64_t sequence_words(struct sequence sequence);
 /* The type of the same elements in words of `lanes` elements, another number than now; one divides
  * the other. NULL if the type's innermost dim does not allow it. */
 const struct type *type_regroup(struct module *module, const struct type *stream, int64_t lanes);
+/* Do its words hold several rows of a tensor? */
+bool type_has_rows(const struct type *stream);
 /* An itensor in canonical form: dims of one iteration are dropped and neighbors that continue each
  * other are merged, so that equal sequences over the same data dims have the same type. Dims with
  * a run-time trip count stay as they are. */

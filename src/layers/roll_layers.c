@@ -6,6 +6,8 @@
  * Operands: results within the layer; values that all layers share; values carried from the layer
  * before (the hidden state); or one value per layer (weights, caches), read by stream.layer_select.
  * Results read after the layers are collected by stream.insert_layer, read by stream.layer_extract.
+ * A convolution of integers is in no layer: its stages run at once, each on other pixels
+ * (fold_convolutions.c).
  * Needs: fused kernels.   Guarantees: without two layers that carry a value nothing changes.
  * Exact.
  * Ends: each candidate of period and start is tried once. */
@@ -53,7 +55,8 @@ static struct roll list_kernels(struct module *module, struct block *block)
 			continue;
 		struct text key = text_new(module->arena);
 		kernel_signature(op, module, &key);
-		int *number = map_get(&seen, key.data);
+		bool unique = kernel_has_window(op->kernel, op->operands) && !type_is_real(op->kernel->type);
+		int *number = unique ? NULL : map_get(&seen, key.data);
 		if (!number) {
 			number = ARENA_NEW(module->arena, int);
 			*number = (int)kernels.count;

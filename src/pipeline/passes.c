@@ -94,6 +94,9 @@ const struct pass passes[] = {
 	        "the rows of a fused QKV product are ordered as the KV partitions consume them"),
 	PASS(tile_steps, T, T, EXACT, "loops over rows",
 	        "kernels that make the rows of a loop process tiles of steps one by one"),
+	PASS(fold_convolutions, T, T, ORDER, "kernels",
+	        "convolutions of integers are a pipeline that passes images on pixel by pixel, of "
+	        "matched rates"),
 	PASS(choose_register_tiles, T, T, EXACT, "kernels",
 	        "contractions without weights form several sums side by side, in blocks whose "
 	        "operands are held on chip"),

@@ -72,14 +72,26 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 {
 	struct arena *arena = design->module->arena;
 	const struct sequence *order = &image->order;
-	int64_t *trip = ARENA_ARRAY(arena, int64_t, order->dims + 1);
-	int64_t *stride = ARENA_ARRAY(arena, int64_t, order->dims + 1);
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, order->dims + 2);
+	int64_t *stride = ARENA_ARRAY(arena, int64_t, order->dims + 2);
+	int64_t row_lanes = sequence_row_lanes(order);
+	int64_t base = order->offset + from * order->lane_stride;
 	int dims = 0;
 	for (int i = 0; i < order->dims; i++) {
 		if (!order->stride[i])
 			continue;
 		trip[dims] = order->trip[i];
 		stride[dims++] = order->stride[i];
+	}
+	if (order->rows > 1) {
+		INVARIANT(design->module->guard,
+		        !order->conditions && !image->padding && lanes % row_lanes == 0 &&
+		                from % row_lanes == 0,
+		        "a word of several rows is cut within one");
+		base = order->offset + from / row_lanes * order->row_stride;
+		trip[dims] = lanes / row_lanes;
+		stride[dims++] = order->row_stride;
+		lanes = row_lanes;
 	}
 	trip[dims] = lanes + image->padding;
 	stride[dims++] = order->lane_stride;
@@ -103,7 +115,7 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 		conditions[count++] = attr_integers(design->module, dims + 1, lane_row);
 	}
 	return walk_segment(design, place,
-	        &(struct segment_walk){ .base = order->offset + from * order->lane_stride,
+	        &(struct segment_walk){ .base = base,
 	                .dims = dims,
 	                .trip = trip,
 	                .stride = stride,

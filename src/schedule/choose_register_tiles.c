@@ -50,7 +50,7 @@ static bool is_weight(const struct module *module, const struct value *value)
 
 static bool wants_tile(const struct tiles *t, const struct op *op)
 {
-	if (op->code != OP_KERNEL || kernel_is_gather(op) ||
+	if (op->code != OP_KERNEL || kernel_is_gather(op) || has_folding(op) ||
 	        fixed_parallelism_of(&t->context->choices, op->kernel->name) ||
 	        !is_contraction(op) || terms_of(op->kernel) < TERMS_LEAST)
 		return false;
@@ -282,7 +282,6 @@ bool choose_register_tiles(struct pass_context *context, struct module *module)
 		.context = context, .module = module, .ports = context->platform->ports - 1
 	};
 	context->register_tiles = 0;
-	forget_recorded_choices(module);
 	if (workload_of(module_main(module)) != WORKLOAD_NONE ||
 	        choice_word(&context->choices, CHOICE_REGISTER_TILES) == REGISTER_TILES_NONE)
 		return true;

@@ -62,6 +62,16 @@ void record_register_tile(struct module *module, struct op *op, const struct sch
 	record_as(module, op, KEY_REGISTER_TILE, schedule);
 }
 
+void record_folding(struct module *module, struct op *op, const struct schedule *schedule)
+{
+	record_as(module, op, KEY_FOLDING, schedule);
+}
+
+bool has_folding(const struct op *op)
+{
+	return attr_get(op, KEY_FOLDING);
+}
+
 bool has_register_tile(const struct op *op)
 {
 	return attr_get(op, KEY_REGISTER_TILE);
@@ -96,6 +106,11 @@ struct schedule recorded_schedule(struct arena *arena, const struct op *op)
 struct schedule recorded_register_tile(struct arena *arena, const struct op *op)
 {
 	return recorded_as(arena, op, KEY_REGISTER_TILE);
+}
+
+struct schedule recorded_folding(struct arena *arena, const struct op *op)
+{
+	return recorded_as(arena, op, KEY_FOLDING);
 }
 
 /* The first kernel that lacks the attribute; NULL: none does. */
@@ -160,6 +175,7 @@ static void forget(struct op *op, void *context)
 	attr_set(context, op, KEY_PARALLELISM, NULL);
 	attr_set(context, op, KEY_SCHEDULE, NULL);
 	attr_set(context, op, KEY_REGISTER_TILE, NULL);
+	attr_set(context, op, KEY_FOLDING, NULL);
 }
 
 void forget_recorded_choices(struct module *module)

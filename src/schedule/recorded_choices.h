@@ -20,6 +20,10 @@ struct schedule recorded_schedule(struct arena *arena, const struct op *op);
 void record_register_tile(struct module *module, struct op *op, const struct schedule *schedule);
 struct schedule recorded_register_tile(struct arena *arena, const struct op *op);
 bool has_register_tile(const struct op *op);
+/* The schedule that fold_convolutions has chosen: it is taken as it is. */
+void record_folding(struct module *module, struct op *op, const struct schedule *schedule);
+struct schedule recorded_folding(struct arena *arena, const struct op *op);
+bool has_folding(const struct op *op);
 /* Has every kernel but gathers the attribute? false after a diagnostic: it names the pass that
  * sets it. */
 bool kernels_have_parallelism(struct module *module);

@@ -375,6 +375,8 @@ static struct schedule schedule_within(struct module *module, const struct op *o
 struct schedule schedule_kernel(struct module *module, const struct op *op,
         const enum operand_location *operand_location, bool is_only_stored, int64_t most_lanes)
 {
+	if (has_folding(op))
+		return recorded_folding(module->arena, op);
 	if (has_register_tile(op))
 		return recorded_register_tile(module->arena, op);
 	if (op->kernel->ordered)

@@ -1,5 +1,6 @@
 /* Emits kernels, gathers and loads at stream level, and a demand for each operand: a placeholder
  * converter to the type that the operand needs, which insert_converters.c replaces. */
+#include "base/number.h"
 #include "ir/launch_tokens.h"
 #include "schedule/recorded_choices.h"
 #include "schedule/register_tile.h"
@@ -161,6 +162,24 @@ void append_producer(struct streams *s, const struct op *old, struct op *op)
 	tensor_source->stream = op->result[0];
 }
 
+/* The same elements in the widest words that one memory port brings; a word of several rows fills a
+ * power of two. */
+static const struct type *narrowed_to_port(struct module *module, const struct type *type)
+{
+	int64_t lanes = stream_lanes(type);
+	int64_t bits = type_bits(type_scalar(type));
+	for (int64_t parts = 1; parts <= lanes; parts++) {
+		int64_t part = lanes / parts;
+		const struct type *narrow = type;
+		if (lanes % parts || part * bits > PORT_BITS)
+			continue;
+		narrow = parts == 1 ? type : type_regroup(module, type, part);
+		if (narrow && (!type_has_rows(narrow) || power_of_two_in(part, part) == part))
+			return narrow;
+	}
+	return type;
+}
+
 /* An operand of a register tile: its loader sends the words that are not held on chip, and a
  * converter sends them as often as the kernel takes them. */
 static struct value *demand_tile_operand(struct streams *s, const struct op *old,
@@ -179,8 +198,17 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 		return demand_stream(s, source, type, 0);
 	const struct type *sent =
 	        schedule_port_type(module, old->kernel, &once, j, old->operand[j]->type, NULL);
-	int ports = tile_ports(stream_lanes(sent), type_bits(type_scalar(sent)));
-	struct value *words = demand(s, emit_load(s, source, sent, ports), source->tensor, type);
+	struct value *load;
+	if (has_folding(old)) {
+		load = emit_load(s, source, narrowed_to_port(module, sent), 1);
+		load = load->type == sent ? load
+		                          : build(module, s->block, OP_CAST, sent, 1, &load);
+		set_stream_tensor(module, load->def, source->tensor);
+	} else {
+		load = emit_load(s, source, sent,
+		        tile_ports(stream_lanes(sent), type_bits(type_scalar(sent))));
+	}
+	struct value *words = demand(s, load, source->tensor, type);
 	attr_set(module, words->def, KEY_HELD, attr_unit(module));
 	return words;
 }
