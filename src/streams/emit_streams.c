@@ -209,7 +209,9 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 		        tile_ports(stream_lanes(sent), type_bits(type_scalar(sent))));
 	}
 	struct value *words = demand(s, load, source->tensor, type);
-	attr_set(module, words->def, KEY_HELD, attr_unit(module));
+	/* what a folded kernel holds is filled before its first pixel comes */
+	if (!has_folding(old))
+		attr_set(module, words->def, KEY_HELD, attr_unit(module));
 	return words;
 }
 
