@@ -6,16 +6,29 @@
 #include "itensor/line_buffer.h"
 #include "converter/lower_box.h"
 
+#define ROUND_BITS (16 * 18432) /* most bits that a power of two may add */
+
 struct ring {
 	struct process p;
 	const struct line_buffer *line_buffer;
 	struct value *in, *out, *array;
+	int64_t words; /* of the array, but for the extra word */
 	struct value **counter; /* [loops] */
 };
 
+/* The words of a ring that holds `words`: a power of two, whose remainders are wires, unless that
+ * takes many bits more. */
+static int64_t ring_words(int64_t words, int64_t bits)
+{
+	int64_t ring = 1;
+	while (ring < words)
+		ring *= 2;
+	return (ring - words) * bits <= ROUND_BITS ? ring : words;
+}
+
 static struct value *ring_address(struct ring *r, struct value *word)
 {
-	return make_divided(&r->p, OP_REMSI, word, r->line_buffer->words);
+	return make_divided(&r->p, OP_REMSI, word, r->words);
 }
 
 /* Position, in the writer's sequence, of word `number` of those that are popped when loop `loop`
@@ -48,7 +61,7 @@ static void take_first(struct ring *r)
 static void store_when(struct ring *r, struct value *when, struct value *word)
 {
 	struct value *taken = make_pop(&r->p, when, r->in);
-	struct value *nowhere = make_index(&r->p, r->line_buffer->words);
+	struct value *nowhere = make_index(&r->p, r->words);
 	struct value *place = make_select(&r->p, when, ring_address(r, word), nowhere);
 	make_store(&r->p, taken, r->array, place);
 }
@@ -121,8 +134,8 @@ bool lower_line_buffer(struct design *design, const struct op *op)
 		.counter = ARENA_ARRAY(module->arena, struct value *, line_buffer.loops + 1) };
 	r.in = process_argument(&r.p, stream_fifo(design, op->operand[0]), "x");
 	r.out = process_argument(&r.p, stream_fifo(design, op->result[0]), "y");
-	r.array = make_array(
-	        &r.p, "line_buffer", line_buffer.words + 1, stream_word(module, from), 1);
+	r.words = ring_words(line_buffer.words, lanes * type_bits(type_scalar(from)));
+	r.array = make_array(&r.p, "line_buffer", r.words + 1, stream_word(module, from), 1);
 	process_layers(&r.p);
 	take_first(&r);
 	for (int l = 0; l < line_buffer.outer; l++) {
