@@ -1,18 +1,26 @@
 /* Lowers a converter whose reader's windows overlap to one process with a ring of words
  * (src/itensor/line_buffer.h). Words are popped before their first use: those that the innermost
- * moving loop adds while the position is read, those of a carry before the loop over it. An
- * extra word of the array takes what iterations store that pop nothing. */
+ * moving loop adds while the position is read, those of other loops before them. What the loop of
+ * rows adds comes in positions of its own, if that is quicker than a second nest:
+ *
+ *     rows │ positions that only pop, then columns │ window: pop a fresh word, push a word
+ *
+ * An extra word of the array takes what iterations store that pop nothing. */
 #include "converter/lower_converters.h"
 #include "itensor/line_buffer.h"
+#include "base/number.h"
 #include "converter/lower_box.h"
 
+#define RESTART_CYCLES 16        /* of a pipeline between two nests, about */
 #define ROUND_BITS (16 * 18432) /* most bits that a power of two may add */
 
 struct ring {
 	struct process p;
 	const struct line_buffer *line_buffer;
 	struct value *in, *out, *array;
-	int64_t words; /* of the array, but for the extra word */
+	int64_t words;  /* of the array, but for the extra word */
+	int64_t points; /* reads of a position */
+	int64_t early;  /* positions that only pop, before the first one of a row */
 	struct value **counter; /* [loops] */
 };
 
@@ -31,6 +39,17 @@ static struct value *ring_address(struct ring *r, struct value *word)
 	return make_divided(&r->p, OP_REMSI, word, r->words);
 }
 
+/* An offset of addresses that the counters up to `loop` are part of, without the positions that only
+ * pop.  Whole rings keep it above 0, since their remainder is taken. */
+static int64_t ring_offset(const struct ring *r, int loop, int64_t offset)
+{
+	if (loop == r->line_buffer->outer - 1)
+		offset -= r->early * r->line_buffer->step[loop];
+	while (offset < 0)
+		offset += r->words;
+	return offset;
+}
+
 /* Position, in the writer's sequence, of word `number` of those that are popped when loop `loop`
  * advances. */
 static struct value *fresh_word(struct ring *r, int loop, struct value *number)
@@ -44,8 +63,8 @@ static struct value *fresh_word(struct ring *r, int loop, struct value *number)
 	}
 	all[loop + 1] = number;
 	step[loop + 1] = 1;
-	return make_address(
-	        &r->p, loop + 2, all, step, r->line_buffer->first - r->line_buffer->carry[loop]);
+	return make_address(&r->p, loop + 2, all, step,
+	        ring_offset(r, loop, r->line_buffer->first - r->line_buffer->carry[loop]));
 }
 
 static void take_first(struct ring *r)
@@ -75,6 +94,22 @@ static void take_carry(struct ring *r, int loop)
 	process_close(&r->p, opened);
 }
 
+/* When a word is popped for the row to come, and which one: `number` counts the reads of a position.
+ */
+static struct value *early_word(
+        struct ring *r, struct value *early, struct value *number, struct value **word)
+{
+	int last = r->line_buffer->outer - 1;
+	const int64_t weight[2] = { r->points, 1 };
+	struct value *counted[2] = { r->counter[last], number };
+	struct value *before = make_address(&r->p, 2, counted, weight, 0);
+	struct value *due =
+	        make_compare(&r->p, CMPI_SLT, before, r->line_buffer->carry[last - 1]);
+	struct value *later = make_compare(&r->p, CMPI_SGT, r->counter[last - 1], 0);
+	*word = make_select(&r->p, early, fresh_word(r, last - 1, before), *word);
+	return make_and(&r->p, later, due);
+}
+
 /* Reads one position, and meanwhile pops the words that the innermost moving loop adds to it. */
 static void read_position(struct ring *r)
 {
@@ -90,15 +125,32 @@ static void read_position(struct ring *r)
 	}
 	struct value *number = make_address(&r->p, inner, r->counter + w->outer, weight, 0);
 	struct value *carried = make_compare(&r->p, CMPI_SLT, number, w->carry[last]);
-	struct value *later = make_compare(&r->p, CMPI_SGT, r->counter[last], 0);
+	struct value *later = make_compare(&r->p, CMPI_SGT, r->counter[last], r->early);
 	struct value *when = make_and(&r->p, later, carried);
-	store_when(r, when, fresh_word(r, last, number));
-	make_push(&r->p, NULL,
-	        make_load(&r->p, r->array,
-	                ring_address(
-	                        r, make_address(&r->p, w->loops, r->counter, w->step, w->start))),
-	        r->out);
+	struct value *word = fresh_word(r, last, number);
+	struct value *pushes = NULL;
+	if (r->early) {
+		struct value *early =
+		        make_compare(&r->p, CMPI_SLT, r->counter[last], r->early);
+		struct value *before = early_word(r, early, number, &word);
+		when = make_select(&r->p, early, before, when);
+		pushes = make_compare(&r->p, CMPI_SGE, r->counter[last], r->early);
+	}
+	store_when(r, when, word);
+	struct value *place = make_address(&r->p, w->loops, r->counter, w->step,
+	        ring_offset(r, last, w->start));
+	make_push(&r->p, pushes, make_load(&r->p, r->array, ring_address(r, place)), r->out);
 	process_close(&r->p, opened);
+}
+
+/* Positions that only pop what the loop around the innermost moving one adds; none where a nest of
+ * its own takes fewer cycles. */
+static int64_t early_positions(const struct ring *r)
+{
+	int row = r->line_buffer->outer - 2;
+	int64_t carry = row < 0 ? 0 : r->line_buffer->carry[row];
+	int64_t early = ceil_div(carry, r->points);
+	return early * r->points - carry <= RESTART_CYCLES ? early : 0;
 }
 
 static void drop_rest(struct ring *r)
@@ -136,11 +188,17 @@ bool lower_line_buffer(struct design *design, const struct op *op)
 	r.out = process_argument(&r.p, stream_fifo(design, op->result[0]), "y");
 	r.words = ring_words(line_buffer.words, lanes * type_bits(type_scalar(from)));
 	r.array = make_array(&r.p, "line_buffer", r.words + 1, stream_word(module, from), 1);
+	r.points = 1;
+	for (int l = line_buffer.outer; l < line_buffer.loops; l++)
+		r.points *= line_buffer.trip[l];
+	r.early = early_positions(&r);
 	process_layers(&r.p);
 	take_first(&r);
 	for (int l = 0; l < line_buffer.outer; l++) {
-		r.counter[l] = process_loop(&r.p, line_buffer.trip[l]);
-		if (l < line_buffer.outer - 1 && line_buffer.carry[l])
+		bool last = l == line_buffer.outer - 1;
+		r.counter[l] = process_loop(&r.p, line_buffer.trip[l] + (last ? r.early : 0));
+		bool nested = r.early && l == line_buffer.outer - 2;
+		if (!last && !nested && line_buffer.carry[l])
 			take_carry(&r, l);
 	}
 	read_position(&r);

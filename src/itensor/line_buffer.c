@@ -3,6 +3,7 @@
 #include "itensor/walk.h"
 #include <string.h>
 
+#define SLOWER_PART 8         /* a ring may take longer by one part in so many */
 #define POINTS_MOST (1 << 16) /* maximum reads of a position that are checked one by one */
 
 /* Distance in the writer's sequence between neighbors of each data dim; each dim must be walked by
@@ -135,7 +136,8 @@ bool line_buffer_is_better(const struct line_buffer *line_buffer, const struct b
 	int64_t drain = product(box->drain.trip, 0, box->drain.loops);
 	int64_t longer = fill > drain ? fill : drain;
 	int64_t blocks = product(box->fill.trip, 0, box->shared);
-	return line_buffer->cycles <= longer + (fill + drain - longer) / blocks;
+	int64_t cycles = longer + (fill + drain - longer) / blocks;
+	return line_buffer->cycles <= cycles + cycles / SLOWER_PART;
 }
 
 static bool at_run_time(struct walk walk)

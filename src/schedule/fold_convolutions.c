@@ -10,7 +10,7 @@
  * network run at once.  PE and SIMD of all kernels are chosen together (fold_rates.c).
  * Needs: kernels on root tensors. Guarantees: none has a parallelism or a schedule. Sums of integers
  * are reordered, which is exact. Ends: each value gets the distance of its channels once. */
-#include "base/number.h"
+#include "fusion/fuse.h"
 #include "ir/kernel_edit.h"
 #include "ir/workload.h"
 #include "schedule/fold_rates.h"
@@ -65,6 +65,41 @@ static int image_operand(const struct module *module, const struct op *op)
 		return -1;
 	bool first = is_weight(module, op->operand[0]);
 	return first == is_weight(module, op->operand[1]) ? -1 : first;
+}
+
+/* The only reader of a kernel's result, and with which operand; NULL: several, or none. */
+static struct op *only_reader(const struct op *op, int *operand)
+{
+	struct op *found = NULL;
+	for (struct op *reader = op->next; reader; reader = reader->next)
+		for (int j = 0; j < reader->operands; j++) {
+			if (reader->operand[j] != op->result[0])
+				continue;
+			if (found)
+				return NULL;
+			found = reader;
+			*operand = j;
+		}
+	return found;
+}
+
+/* What follows the sums of a convolution, as a bias, moves to their reader: it needs fewer lanes
+ * than the sums. */
+static void move_epilogues(struct module *module, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		int operand;
+		if (op->code != OP_KERNEL || kernel_is_gather(op) || type_is_real(op->kernel->type) ||
+		        !op->kernel->post.count || !is_contraction(op) ||
+		        body_uses_counters(&op->kernel->post))
+			continue;
+		kernel_split_epilogue(module, op);
+		struct op *post = op->next;
+		struct op *reader = only_reader(post, &operand);
+		if (reader && reader->code == OP_KERNEL &&
+		        fuse_inline(module, post, reader, operand))
+			op_remove(post);
+	}
 }
 
 /* Does a parallel loop move the dimension of the image that reduction `loop` moves, as a window
@@ -325,6 +360,7 @@ bool fold_convolutions(struct pass_context *context, struct module *module)
 	forget_recorded_choices(module);
 	if (workload_of(module_main(module)) != WORKLOAD_NONE)
 		return true;
+	move_epilogues(module, body);
 	ir_clear_data(body);
 	find_channels(&f, body);
 	for (struct op *op = body->first; op; op = op->next)

@@ -200,9 +200,10 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 	        schedule_port_type(module, old->kernel, &once, j, old->operand[j]->type, NULL);
 	struct value *load;
 	if (has_folding(old)) {
-		/* what is no factor of a product is small: it shares a loader */
+		/* numbers of a channel that are no factors of products are few: they share a
+		 * loader */
 		load = emit_load(s, source, narrowed_to_port(module, sent),
-		        kernel_has_reduction(old->kernel) ? 1 : 0);
+		        kernel_has_reduction(old->kernel) || sent == type ? 1 : 0);
 		load = load->type == sent ? load
 		                          : build(module, s->block, OP_CAST, sent, 1, &load);
 		set_stream_tensor(module, load->def, source->tensor);
