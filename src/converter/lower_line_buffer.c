@@ -11,16 +11,16 @@
 #include "base/number.h"
 #include "converter/lower_box.h"
 
-#define RESTART_CYCLES 16        /* of a pipeline between two nests, about */
+#define RESTART_CYCLES 16       /* of a pipeline between two nests, about */
 #define ROUND_BITS (16 * 18432) /* most bits that a power of two may add */
 
 struct ring {
 	struct process p;
 	const struct line_buffer *line_buffer;
 	struct value *in, *out, *array;
-	int64_t words;  /* of the array, but for the extra word */
-	int64_t points; /* reads of a position */
-	int64_t early;  /* positions that only pop, before the first one of a row */
+	int64_t words;          /* of the array, but for the extra word */
+	int64_t points;         /* reads of a position */
+	int64_t early;          /* positions that only pop, before the first one of a row */
 	struct value **counter; /* [loops] */
 };
 
@@ -39,8 +39,8 @@ static struct value *ring_address(struct ring *r, struct value *word)
 	return make_divided(&r->p, OP_REMSI, word, r->words);
 }
 
-/* An offset of addresses that the counters up to `loop` are part of, without the positions that only
- * pop.  Whole rings keep it above 0, since their remainder is taken. */
+/* An offset of addresses that the counters up to `loop` are part of, without the positions that
+ * only pop.  Whole rings keep it above 0, since their remainder is taken. */
 static int64_t ring_offset(const struct ring *r, int loop, int64_t offset)
 {
 	if (loop == r->line_buffer->outer - 1)
@@ -94,8 +94,8 @@ static void take_carry(struct ring *r, int loop)
 	process_close(&r->p, opened);
 }
 
-/* When a word is popped for the row to come, and which one: `number` counts the reads of a position.
- */
+/* When a word is popped for the row to come, and which one: `number` counts the reads of a
+ * position. */
 static struct value *early_word(
         struct ring *r, struct value *early, struct value *number, struct value **word)
 {
@@ -103,8 +103,7 @@ static struct value *early_word(
 	const int64_t weight[2] = { r->points, 1 };
 	struct value *counted[2] = { r->counter[last], number };
 	struct value *before = make_address(&r->p, 2, counted, weight, 0);
-	struct value *due =
-	        make_compare(&r->p, CMPI_SLT, before, r->line_buffer->carry[last - 1]);
+	struct value *due = make_compare(&r->p, CMPI_SLT, before, r->line_buffer->carry[last - 1]);
 	struct value *later = make_compare(&r->p, CMPI_SGT, r->counter[last - 1], 0);
 	*word = make_select(&r->p, early, fresh_word(r, last - 1, before), *word);
 	return make_and(&r->p, later, due);
@@ -130,15 +129,14 @@ static void read_position(struct ring *r)
 	struct value *word = fresh_word(r, last, number);
 	struct value *pushes = NULL;
 	if (r->early) {
-		struct value *early =
-		        make_compare(&r->p, CMPI_SLT, r->counter[last], r->early);
+		struct value *early = make_compare(&r->p, CMPI_SLT, r->counter[last], r->early);
 		struct value *before = early_word(r, early, number, &word);
 		when = make_select(&r->p, early, before, when);
 		pushes = make_compare(&r->p, CMPI_SGE, r->counter[last], r->early);
 	}
 	store_when(r, when, word);
-	struct value *place = make_address(&r->p, w->loops, r->counter, w->step,
-	        ring_offset(r, last, w->start));
+	struct value *place =
+	        make_address(&r->p, w->loops, r->counter, w->step, ring_offset(r, last, w->start));
 	make_push(&r->p, pushes, make_load(&r->p, r->array, ring_address(r, place)), r->out);
 	process_close(&r->p, opened);
 }
@@ -159,6 +157,20 @@ static void drop_rest(struct ring *r)
 	int opened = process_nest(&r->p, 1, &r->line_buffer->rest, 1, &number);
 	make_pop(&r->p, NULL, r->in);
 	process_close(&r->p, opened);
+}
+
+static void walk_positions(struct ring *r)
+{
+	const struct line_buffer *w = r->line_buffer;
+	for (int l = 0; l < w->outer; l++) {
+		bool last = l == w->outer - 1;
+		bool nested = r->early && l == w->outer - 2;
+		r->counter[l] = process_loop(&r->p, w->trip[l] + (last ? r->early : 0));
+		if (!last && !nested && w->carry[l])
+			take_carry(r, l);
+	}
+	read_position(r);
+	process_close(&r->p, w->outer);
 }
 
 bool lower_line_buffer(struct design *design, const struct op *op)
@@ -194,15 +206,7 @@ bool lower_line_buffer(struct design *design, const struct op *op)
 	r.early = early_positions(&r);
 	process_layers(&r.p);
 	take_first(&r);
-	for (int l = 0; l < line_buffer.outer; l++) {
-		bool last = l == line_buffer.outer - 1;
-		r.counter[l] = process_loop(&r.p, line_buffer.trip[l] + (last ? r.early : 0));
-		bool nested = r.early && l == line_buffer.outer - 2;
-		if (!last && !nested && line_buffer.carry[l])
-			take_carry(&r, l);
-	}
-	read_position(&r);
-	process_close(&r.p, line_buffer.outer);
+	walk_positions(&r);
 	if (line_buffer.rest)
 		drop_rest(&r);
 	process_close(&r.p, design->layers > 0);

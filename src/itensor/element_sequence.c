@@ -110,10 +110,11 @@ static const struct run_time_trip *run_time_at(const struct sequence *sequence, 
 
 struct sequence sequence_merged(struct arena *arena, struct sequence from)
 {
-	struct sequence merged = {
-		.offset = from.offset, .lanes = from.lanes, .lane_stride = from.lane_stride,
-		.rows = from.rows, .row_stride = from.row_stride
-	};
+	struct sequence merged = { .offset = from.offset,
+		.lanes = from.lanes,
+		.lane_stride = from.lane_stride,
+		.rows = from.rows,
+		.row_stride = from.row_stride };
 	if (from.conditions)
 		return from;
 	const struct run_time_trip **run_time =
@@ -238,9 +239,7 @@ struct regrouping {
 static struct regrouping regrouping_of(struct arena *arena, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
-	struct regrouping g = {
-		.dims = order->dims, .results = order->map.results, .row_dim = -1
-	};
+	struct regrouping g = { .dims = order->dims, .results = order->map.results, .row_dim = -1 };
 	g.trip = ARENA_ARRAY(arena, int64_t, g.dims + 2);
 	g.step = ARENA_ARRAY(arena, int64_t, g.dims + 2);
 	g.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, g.dims + 2);
@@ -323,7 +322,8 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 		return NULL;
 	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, g.results + 1);
 	for (int r = 0; r < g.results; r++)
-		shape[r] = r == g.lane_dim ? (g.row_dim < 0 ? lanes : g.row_lanes) : 1;
+		shape[r] = 1;
+	shape[g.lane_dim] = g.row_dim < 0 ? lanes : g.row_lanes;
 	if (g.row_dim >= 0)
 		shape[g.row_dim] = lanes / g.row_lanes;
 	const struct type *scalar = type_scalar(stream);

@@ -8,6 +8,7 @@
 #include "engine/engine_passes.h"
 #include "attention/attention_passes.h"
 #include "schedule/schedule_passes.h"
+#include "folding/folding_passes.h"
 #include "streams/streams_passes.h"
 #include "lowering/lowering_passes.h"
 #include "ports/ports_passes.h"

@@ -67,6 +67,17 @@ const struct attr *walk_segment(
 	return attr_dictionary(module, walk->run ? 9 : 7, items);
 }
 
+/* Words of several rows hold whole ones, without padding. */
+static void check_rows(
+        struct design *design, const struct image *image, int64_t from, int64_t lanes)
+{
+	int64_t row_lanes = sequence_row_lanes(&image->order);
+	INVARIANT(design->module->guard,
+	        !image->order.conditions && !image->padding && lanes % row_lanes == 0 &&
+	                from % row_lanes == 0,
+	        "a word of several rows is cut within one");
+}
+
 const struct attr *image_segment(struct design *design, const struct segment_place *place,
         const struct image *image, int64_t from, int64_t lanes)
 {
@@ -84,10 +95,7 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 		stride[dims++] = order->stride[i];
 	}
 	if (order->rows > 1) {
-		INVARIANT(design->module->guard,
-		        !order->conditions && !image->padding && lanes % row_lanes == 0 &&
-		                from % row_lanes == 0,
-		        "a word of several rows is cut within one");
+		check_rows(design, image, from, lanes);
 		base = order->offset + from / row_lanes * order->row_stride;
 		trip[dims] = lanes / row_lanes;
 		stride[dims++] = order->row_stride;

@@ -3,7 +3,6 @@
 #define STC_SCHEDULE_PASSES_H
 #include "options/pass_context.h"
 
-bool fold_convolutions(struct pass_context *context, struct module *module);
 bool choose_register_tiles(struct pass_context *context, struct module *module);
 bool choose_parallelism(struct pass_context *context, struct module *module);
 bool choose_loop_orders(struct pass_context *context, struct module *module);

@@ -204,8 +204,7 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 		 * loader */
 		load = emit_load(s, source, narrowed_to_port(module, sent),
 		        kernel_has_reduction(old->kernel) || sent == type ? 1 : 0);
-		load = load->type == sent ? load
-		                          : build(module, s->block, OP_CAST, sent, 1, &load);
+		load = load->type == sent ? load : build(module, s->block, OP_CAST, sent, 1, &load);
 		set_stream_tensor(module, load->def, source->tensor);
 	} else {
 		load = emit_load(s, source, sent,

@@ -176,7 +176,7 @@ def test_attribute_table_is_that_of_the_code():
 
 
 def test_docs_stay_short():
-    for folder, most in (("docs", 88 * 1024), ("docs/decisions", 44_000)):
+    for folder, most in (("docs", 88 * 1024), ("docs/decisions", 45_000)):
         assert sum(path.stat().st_size for path in (ROOT / folder).glob("*.md")) <= most, folder
     for path in PAGES:
         prose = re.sub(r"^(?:```.*?^```|[|].*?|    .*?)$", "", path.read_text(), flags=re.M | re.S)

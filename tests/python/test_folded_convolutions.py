@@ -86,9 +86,7 @@ class Network:
         if not by:
             return x
         name = f"%v{len(self.value)}"
-        result = np.pad(
-            self.value[x], ((0, 0), (0, 0), (by, by), (by, by)), constant_values=number
-        )
+        result = np.pad(self.value[x], ((0, 0), (0, 0), (by, by), (by, by)), constant_values=number)
         self.body.append(
             f"{name} = tensor.pad {x} low[0, 0, {by}, {by}] high[0, 0, {by}, {by}] {{\n"
             "^bb0(%a: index, %b: index, %c: index, %d: index):\n"
@@ -101,9 +99,7 @@ class Network:
     def windows(self, x: str, kernel: int, stride: int, dilation: int):
         """Views of the image, one a place in the window."""
         image = self.value[x]
-        size = [
-            (extent - dilation * (kernel - 1) - 1) // stride + 1 for extent in image.shape[2:]
-        ]
+        size = [(extent - dilation * (kernel - 1) - 1) // stride + 1 for extent in image.shape[2:]]
         for u in range(kernel):
             for v in range(kernel):
                 rows = slice(u * dilation, u * dilation + stride * (size[0] - 1) + 1, stride)

@@ -11,8 +11,8 @@ struct fold_stage {
 	int64_t channels; /* that can be unrolled as lanes; 1: none */
 	int64_t terms;    /* that can be unrolled as terms of a sum; 1: none */
 	int64_t dsp;      /* of what one lane computes beside products */
-	bool products;    /* each lane and term has a product of integers, two of which share a DSP */
-	int64_t bits;     /* of the widest element that differs by lane and term */
+	bool products; /* each lane and term has a product of integers, two of which share a DSP */
+	int64_t bits;  /* of the widest element that differs by lane and term */
 	int64_t pe, simd; /* out: channels and terms unrolled */
 	double cycles;    /* out: an image */
 };
@@ -23,9 +23,8 @@ int64_t fold_stage_dsp(const struct fold_stage *stage, int64_t pe, int64_t simd)
  * neighbouring stages can cast. */
 int fold_widths(int64_t extent, int64_t width[64]);
 /* Sets PE and SIMD of all stages for the least interval whose DSPs are within the budget, and
- * returns it: of each stage the fewest DSPs that keep it.  Exact for these widths: with the interval
- * fixed the stages are independent, so it is found by bisection. */
-double choose_fold_rates(
-        struct arena *arena, struct fold_stage *stage, int stages, int64_t dsp);
+ * returns it: of each stage the fewest DSPs that keep it.  Exact for these widths: with the
+ * interval fixed the stages are independent, so it is found by bisection. */
+double choose_fold_rates(struct arena *arena, struct fold_stage *stage, int stages, int64_t dsp);
 
 #endif

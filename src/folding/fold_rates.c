@@ -1,13 +1,15 @@
 /* Chooses lanes and terms of all stages of a pipeline together (fold_rates.h). */
-#include "schedule/fold_rates.h"
+#include "folding/fold_rates.h"
 #include "schedule/kernel_schedule.h"
 #include <stdlib.h>
 
 int64_t fold_stage_dsp(const struct fold_stage *stage, int64_t pe, int64_t simd)
 {
 	int64_t products = pe * simd;
-	bool packed = pe > 1 && simd % 2 == 0;
-	return pe * stage->dsp + (stage->products ? packed ? products / 2 : products : 0);
+	bool packed = stage->packed && pe > 1 && simd > 1 && products % 2 == 0;
+	if (!stage->products)
+		return pe * stage->dsp;
+	return pe * stage->dsp + (packed ? products / 2 : products);
 }
 
 int fold_widths(int64_t extent, int64_t width[64])

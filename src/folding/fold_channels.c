@@ -1,0 +1,187 @@
+/* Finds the channels of values and kernels (fold_channels.h).  A convolution tells them: weights
+ * vary along channels of its result, and along those of its operand in a reduction that no place
+ * of the image moves.  Other kernels leave channels apart, so what is known of one side holds for the
+ * other. */
+#include "folding/fold_channels.h"
+#include "ir/kernel_edit.h"
+#include "schedule/kernel_schedule.h"
+#include "schedule/register_tile.h"
+#include "schedule/tensor_sources.h"
+
+struct search {
+	struct module *module;
+	bool changed; /* a value got its channels in this round */
+};
+
+/* Elements between neighbouring channels of a value; 0: not known. */
+static int64_t channel_pitch(const struct value *value)
+{
+	return value->data ? *(const int64_t *)value->data : 0;
+}
+
+static void set_channel_pitch(struct search *s, struct value *value, int64_t pitch)
+{
+	if (pitch <= 0 || value->data)
+		return;
+	int64_t *kept = ARENA_NEW(s->module->arena, int64_t);
+	*kept = pitch;
+	value->data = kept;
+	s->changed = true;
+}
+
+static bool is_weight(const struct module *module, const struct value *value)
+{
+	if (value->def)
+		return is_tensor_constant(value->def);
+	const struct attr *role =
+	        function_argument_attr(module_main(module), value->index, KEY_STREAM_ROLE);
+	return role && text_same(role->text, "weight");
+}
+
+/* The operand of a contraction that is an image, the other one being its weights; -1: it is no
+ * contraction of this form. */
+static int image_operand(const struct module *module, const struct op *op)
+{
+	if (op->operands != 2 || op->kernel->post.count || !is_contraction(op))
+		return -1;
+	bool first = is_weight(module, op->operand[0]);
+	return first == is_weight(module, op->operand[1]) ? -1 : first;
+}
+
+/* A reduction along several dimensions at once counts as one of a window. */
+bool is_window_loop(const struct op *op, int image, int loop)
+{
+	const struct access *access = &op->kernel->operand[image];
+	const struct type *type = op->operand[image]->type;
+	int64_t step;
+	int dim = schedule_data_dim(type, access->stride[loop], op->kernel->loop[loop].extent, &step);
+	bool found = dim < 0;
+	for (int l = 0; l < op->kernel->loops; l++)
+		found = found ||
+		        (!op->kernel->loop[l].reduction && access->stride[l] &&
+		                schedule_data_dim(type, access->stride[l],
+		                        op->kernel->loop[l].extent, &step) == dim);
+	return found;
+}
+
+/* The only loop of a contraction that moves its weights and is (or is no) reduction, and does not
+ * slide; -1: none or several. */
+static int only_loop(const struct op *op, int image, bool reduction)
+{
+	int found = -1;
+	for (int l = 0; l < op->kernel->loops; l++) {
+		if (op->kernel->loop[l].reduction != reduction ||
+		        op->kernel->loop[l].extent == 1 ||
+		        !op->kernel->operand[1 - image].stride[l] ||
+		        (reduction && is_window_loop(op, image, l)))
+			continue;
+		if (found >= 0)
+			return -1;
+		found = l;
+	}
+	return found;
+}
+
+static void learn_from_contraction(struct search *s, struct op *op, int image)
+{
+	const struct access *access = &op->kernel->operand[image];
+	int channel = only_loop(op, image, false);
+	int term = only_loop(op, image, true);
+	if (channel < 0)
+		return;
+	if (access->stride[channel])
+		set_channel_pitch(s, op->operand[image], access->stride[channel]);
+	else if (term >= 0)
+		set_channel_pitch(s, op->operand[image], access->stride[term]);
+	set_channel_pitch(s, op->result[0], op->kernel->result.stride[channel]);
+}
+
+static void learn_from_neighbours(struct search *s, struct op *op)
+{
+	const struct kernel *kernel = op->kernel;
+	for (int j = 0; j < op->operands; j++)
+		for (int l = 0; l < kernel->loops; l++) {
+			int64_t from = kernel->operand[j].stride[l];
+			int64_t to = kernel->result.stride[l];
+			if (kernel->loop[l].extent == 1 || kernel->loop[l].reduction || !from || !to)
+				continue;
+			if (from == channel_pitch(op->operand[j]))
+				set_channel_pitch(s, op->result[0], to);
+			else if (to == channel_pitch(op->result[0]))
+				set_channel_pitch(s, op->operand[j], from);
+		}
+}
+
+static void find_channels(struct search *s, struct block *block)
+{
+	do {
+		s->changed = false;
+		for (struct op *op = block->first; op; op = op->next) {
+			if (op->code != OP_KERNEL || kernel_is_gather(op))
+				continue;
+			int image = image_operand(s->module, op);
+			if (image >= 0)
+				learn_from_contraction(s, op, image);
+			else
+				learn_from_neighbours(s, op);
+		}
+	} while (s->changed);
+}
+
+static bool has_products(const struct kernel *kernel)
+{
+	int term;
+	return kernel_has_reduction(kernel) && kernel_combine(kernel, &term) == OP_ADDI &&
+	        body_has(&kernel->update, OP_MULI);
+}
+
+/* Does a parallel loop other than that of channels walk the image? */
+static bool has_places(const struct kernel *kernel, int image, int channel)
+{
+	bool found = false;
+	for (int l = 0; l < kernel->loops; l++)
+		found = found || (!kernel->loop[l].reduction && l != channel &&
+		                         kernel->operand[image].stride[l]);
+	return found;
+}
+
+/* Can the kernel be folded, and which are its channels?  Sums of reals are left alone: their order
+ * is the source's. */
+static bool is_foldable(const struct search *s, struct op *op, struct folded_kernel *folded)
+{
+	const struct kernel *kernel = op->kernel;
+	int64_t pitch = op->code == OP_KERNEL ? channel_pitch(op->result[0]) : 0;
+	if (!pitch || kernel_is_gather(op) || kernel->scan || kernel->ordered ||
+	        kernel->tile_outermost || (kernel_has_reduction(kernel) && type_is_real(kernel->type)))
+		return false;
+	*folded = (struct folded_kernel){ .op = op, .channel = -1, .term = -1 };
+	for (int l = 0; l < kernel->loops; l++) {
+		if (kernel->loop[l].run_time)
+			return false;
+		if (!kernel->loop[l].reduction && kernel->result.stride[l] == pitch &&
+		        kernel->loop[l].extent > 1 && !kernel_is_guarded(op, l))
+			folded->channel = l;
+	}
+	int image = image_operand(s->module, op);
+	folded->products = has_products(kernel);
+	if (image >= 0) {
+		folded->image = image;
+		folded->term = only_loop(op, image, true);
+		folded->slides = folded->products && has_places(kernel, image, folded->channel);
+	}
+	return folded->channel >= 0;
+}
+
+struct folded_kernels find_folded_kernels(struct module *module, struct block *block)
+{
+	struct search s = { .module = module };
+	struct folded_kernel folded;
+	VEC(struct folded_kernel) found = { 0 };
+	ir_clear_data(block);
+	find_channels(&s, block);
+	for (struct op *op = block->first; op; op = op->next)
+		if (is_foldable(&s, op, &folded))
+			VEC_PUSH(module->arena, &found, folded);
+	ir_clear_data(block);
+	return (struct folded_kernels){ .count = (int)found.count, .kernel = found.data };
+}

@@ -1,0 +1,27 @@
+/* Which kernels of a module can be folded (fold_convolutions.c), and which of their loops walk
+ * channels. */
+#ifndef STC_FOLD_CHANNELS_H
+#define STC_FOLD_CHANNELS_H
+#include "ir/kernel.h"
+
+/* A kernel of the pipeline. */
+struct folded_kernel {
+	struct op *op;
+	int image;   /* the operand that is an image; 0 where none is told from the others */
+	int channel; /* the parallel loop over channels of its result */
+	int term;    /* the reduction over channels of its operand; -1: none */
+	bool products; /* it sums up products of two operands */
+	bool slides;   /* it is a convolution: places of an image share its weights */
+};
+
+struct folded_kernels {
+	int count;
+	struct folded_kernel *kernel; /* in program order */
+};
+
+struct folded_kernels find_folded_kernels(struct module *module, struct block *block);
+/* Does the reduction run along a dimension of the image that a parallel loop moves too, as in a
+ * window?  Else it takes whole images. */
+bool is_window_loop(const struct op *op, int image, int loop);
+
+#endif
