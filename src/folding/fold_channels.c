@@ -54,7 +54,8 @@ bool is_window_loop(const struct op *op, int image, int loop)
 	const struct access *access = &op->kernel->operand[image];
 	const struct type *type = op->operand[image]->type;
 	int64_t step;
-	int dim = schedule_data_dim(type, access->stride[loop], op->kernel->loop[loop].extent, &step);
+	int dim =
+	        schedule_data_dim(type, access->stride[loop], op->kernel->loop[loop].extent, &step);
 	bool found = dim < 0;
 	for (int l = 0; l < op->kernel->loops; l++)
 		found = found ||
@@ -70,8 +71,7 @@ static int only_loop(const struct op *op, int image, bool reduction)
 {
 	int found = -1;
 	for (int l = 0; l < op->kernel->loops; l++) {
-		if (op->kernel->loop[l].reduction != reduction ||
-		        op->kernel->loop[l].extent == 1 ||
+		if (op->kernel->loop[l].reduction != reduction || op->kernel->loop[l].extent == 1 ||
 		        !op->kernel->operand[1 - image].stride[l] ||
 		        (reduction && is_window_loop(op, image, l)))
 			continue;
@@ -103,7 +103,8 @@ static void learn_from_neighbours(struct search *s, struct op *op)
 		for (int l = 0; l < kernel->loops; l++) {
 			int64_t from = kernel->operand[j].stride[l];
 			int64_t to = kernel->result.stride[l];
-			if (kernel->loop[l].extent == 1 || kernel->loop[l].reduction || !from || !to)
+			if (kernel->loop[l].extent == 1 || kernel->loop[l].reduction || !from ||
+			        !to)
 				continue;
 			if (from == channel_pitch(op->operand[j]))
 				set_channel_pitch(s, op->result[0], to);
@@ -140,8 +141,9 @@ static bool has_places(const struct kernel *kernel, int image, int channel)
 {
 	bool found = false;
 	for (int l = 0; l < kernel->loops; l++)
-		found = found || (!kernel->loop[l].reduction && l != channel &&
-		                         kernel->operand[image].stride[l]);
+		found = found ||
+		        (!kernel->loop[l].reduction && l != channel &&
+		                kernel->operand[image].stride[l]);
 	return found;
 }
 
@@ -152,7 +154,8 @@ static bool is_foldable(const struct search *s, struct op *op, struct folded_ker
 	const struct kernel *kernel = op->kernel;
 	int64_t pitch = op->code == OP_KERNEL ? channel_pitch(op->result[0]) : 0;
 	if (!pitch || kernel_is_gather(op) || kernel->scan || kernel->ordered ||
-	        kernel->tile_outermost || (kernel_has_reduction(kernel) && type_is_real(kernel->type)))
+	        kernel->tile_outermost ||
+	        (kernel_has_reduction(kernel) && type_is_real(kernel->type)))
 		return false;
 	*folded = (struct folded_kernel){ .op = op, .channel = -1, .term = -1 };
 	for (int l = 0; l < kernel->loops; l++) {

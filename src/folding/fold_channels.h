@@ -7,9 +7,9 @@
 /* A kernel of the pipeline. */
 struct folded_kernel {
 	struct op *op;
-	int image;   /* the operand that is an image; 0 where none is told from the others */
-	int channel; /* the parallel loop over channels of its result */
-	int term;    /* the reduction over channels of its operand; -1: none */
+	int image;     /* the operand that is an image; 0 where none is told from the others */
+	int channel;   /* the parallel loop over channels of its result */
+	int term;      /* the reduction over channels of its operand; -1: none */
 	bool products; /* it sums up products of two operands */
 	bool slides;   /* it is a convolution: places of an image share its weights */
 };

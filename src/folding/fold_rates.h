@@ -11,8 +11,9 @@ struct fold_stage {
 	int64_t channels; /* that can be unrolled as lanes; 1: none */
 	int64_t terms;    /* that can be unrolled as terms of a sum; 1: none */
 	int64_t dsp;      /* of what one lane computes beside products */
-	bool products; /* each lane and term has a product of integers, two of which share a DSP */
-	int64_t bits;  /* of the widest element that differs by lane and term */
+	bool products;    /* each lane and term has a product of integers; */
+	bool packed;      /* two of them share a DSP */
+	int64_t bits;     /* of the widest element that differs by lane and term */
 	int64_t pe, simd; /* out: channels and terms unrolled */
 	double cycles;    /* out: an image */
 };
