@@ -99,7 +99,7 @@ const struct pass passes[] = {
 	        "convolutions of integers are a pipeline that passes images on pixel by pixel, of "
 	        "matched rates"),
 	PASS(choose_register_tiles, T, T, EXACT, "kernels",
-	        "contractions without weights form several sums side by side, in blocks whose "
+	        "contractions form several sums side by side, in blocks whose "
 	        "operands are held on chip"),
 	PASS(choose_parallelism, T, T, EXACT, "kernels",
 	        "every kernel knows its most lanes and the memory ports of its largest operand"),

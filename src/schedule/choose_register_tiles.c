@@ -1,6 +1,6 @@
-/* Chooses a register tile for each contraction whose operands are no weights: how many sums are
- * formed side by side along two parallel loops, in which blocks the loops run, and where operands
- * that are read again are held on chip (register_tile.c).
+/* Chooses a register tile for each contraction: how many sums are formed side by side along two
+ * parallel loops, in which blocks the loops run, and where operands that are read again are held
+ * on chip (register_tile.c).
  *
  * Before: stream.kernel {loops = [200, 220, 240]}
  * After:  the same with register_tile = {loops = [[0, 29, 7], [2, 240, 1], [1, 37, 6], [0, 7, 1],
@@ -14,6 +14,7 @@
 #include "schedule/recorded_choices.h"
 #include "schedule/register_tile.h"
 #include "schedule/schedule_passes.h"
+#include "schedule/search_cache.h"
 #include "schedule/tensor_sources.h"
 
 /* fewer terms are not worth the buffers */
@@ -39,24 +40,12 @@ static double terms_of(const struct kernel *kernel)
 	return terms;
 }
 
-static bool is_weight(const struct module *module, const struct value *value)
-{
-	if (value->def)
-		return is_tensor_constant(value->def);
-	const struct attr *role =
-	        function_argument_attr(module_main(module), value->index, KEY_STREAM_ROLE);
-	return role && (text_same(role->text, "weight") || text_same(role->text, "state"));
-}
-
 static bool wants_tile(const struct tiles *t, const struct op *op)
 {
 	if (op->code != OP_KERNEL || kernel_is_gather(op) || has_folding(op) ||
 	        fixed_parallelism_of(&t->context->choices, op->kernel->name) ||
 	        !is_contraction(op) || terms_of(op->kernel) < TERMS_LEAST)
 		return false;
-	for (int j = 0; j < op->operands; j++)
-		if (is_weight(t->module, op->operand[j]))
-			return false;
 	return true;
 }
 
@@ -221,18 +210,31 @@ static int64_t reader_dsp(const struct tiles *t, const struct op *op)
 	return dsp;
 }
 
+static struct tile_choice choose_cached(
+        const struct tiles *t, const struct tile_kernel *kernel, const struct tile_limits *limits)
+{
+	struct map *search_cache = t->context->search_cache;
+	struct search_key search_key = register_tile_search_key(kernel, limits);
+	struct tile_choice choice;
+	if (search_cache_lookup_tile(search_cache, &search_key, &choice))
+		return choice;
+	choice = choose_register_tile(kernel, limits);
+	search_cache_store_tile(search_cache, &search_key, kernel, &choice);
+	return choice;
+}
+
 /* The fastest register tile; the readers of its results take as many lanes as pay. */
 static struct tile_choice choose_lanes(
         struct tiles *t, struct tile_kernel *kernel, const struct tile_limits *limits)
 {
-	struct tile_choice best = choose_register_tile(kernel, limits);
+	struct tile_choice best = choose_cached(t, kernel, limits);
 	int64_t dsp = kernel->result_lanes ? reader_dsp(t, kernel->op) : 0;
 	best.result_lanes = kernel->result_lanes;
 	for (int64_t lanes = 2; kernel->result_lanes && lanes <= READER_LANES; lanes *= 2) {
 		struct tile_limits rest = *limits;
 		rest.dsp -= (lanes - 1) * dsp;
 		kernel->result_lanes = lanes;
-		struct tile_choice choice = choose_register_tile(kernel, &rest);
+		struct tile_choice choice = choose_cached(t, kernel, &rest);
 		if (!choice.found || choice.cycles >= best.cycles)
 			break;
 		best = choice;

@@ -1,5 +1,6 @@
 #include "schedule/search_cache.h"
 #include "base/blake2.h"
+#include "ir/kernel_signature.h"
 #include <string.h>
 
 static void add_number(struct blake2 *hash, int64_t number)
@@ -181,6 +182,43 @@ struct search_key loop_order_search_key(const struct loop_order_graph *graph, in
 	return search_key;
 }
 
+/* --- register tiles */
+
+/* Adds the kernel, and the shapes of what it reads and writes, which its signature leaves out. */
+static void add_tile_kernel(struct blake2 *hash, const struct tile_kernel *of)
+{
+	struct text text = text_new(of->module->arena);
+	kernel_signature(of->op, of->module, &text);
+	for (int j = 0; j < of->op->operands; j++)
+		text_add(&text, "%s ", of->op->operand[j]->type->text);
+	text_add(&text, "%s", of->op->result[0]->type->text);
+	blake2_add(hash, text.data, text.size);
+	add_numbers(hash, of->op->operands, of->loads);
+	for (int l = 0; l < of->op->kernel->loops; l++)
+		add_number(hash, of->wanted[l]);
+	add_number(hash, of->is_read);
+	add_number(hash, of->result_lanes);
+}
+
+struct search_key register_tile_search_key(
+        const struct tile_kernel *kernel, const struct tile_limits *limits)
+{
+	struct blake2 hash;
+	struct search_key search_key;
+	const struct platform *platform = kernel->platform;
+	const struct resources board = platform_total(platform);
+	const int64_t numbers[] = { 't', limits->dsp, limits->memory.bram18, limits->memory.uram,
+		limits->ports, platform->channels, board.bram18, board.uram, board.lut, board.ff,
+		board.dsp, tile_term_dsp(platform, kernel->op->kernel),
+		schedule_chain_latency(platform, kernel->module->arena, kernel->op->kernel) };
+	blake2_start(&hash);
+	blake2_add(&hash, numbers, sizeof numbers);
+	add_real(&hash, platform_channel_rate(platform));
+	add_tile_kernel(&hash, kernel);
+	blake2_end(&hash, search_key.hex);
+	return search_key;
+}
+
 /* --- the cache */
 
 bool search_cache_lookup(
@@ -198,4 +236,31 @@ void search_cache_store(
 	if (search_cache)
 		map_set(search_cache, search_key->hex,
 		        arena_copy(search_cache->arena, choice, sizeof *choice * (size_t)count));
+}
+
+bool search_cache_lookup_tile(const struct map *search_cache, const struct search_key *search_key,
+        struct tile_choice *choice)
+{
+	const struct tile_choice *known =
+	        search_cache ? map_get(search_cache, search_key->hex) : NULL;
+	if (known)
+		*choice = *known;
+	return known != NULL;
+}
+
+void search_cache_store_tile(struct map *search_cache, const struct search_key *search_key,
+        const struct tile_kernel *kernel, const struct tile_choice *choice)
+{
+	if (!search_cache)
+		return;
+	struct arena *arena = search_cache->arena;
+	struct tile_choice *stored = arena_copy(arena, choice, sizeof *choice);
+	struct schedule *schedule = &stored->schedule;
+	if (choice->found) {
+		schedule->part = arena_copy(
+		        arena, schedule->part, sizeof *schedule->part * (size_t)schedule->parts);
+		schedule->held = arena_copy(arena, schedule->held,
+		        sizeof *schedule->held * (size_t)kernel->op->operands);
+	}
+	map_set(search_cache, search_key->hex, stored);
 }
