@@ -160,6 +160,16 @@ static void use_fewer_pes(struct build *b)
 	mark_result_lanes(b->tensor, module_main(b->tensor)->region[0], pes);
 }
 
+/* Leaves register tiles out, unless they are asked for; false: there are none to leave out. */
+static bool drop_register_tiles(struct session *session)
+{
+	int64_t *tiles = &session->choices.value[CHOICE_REGISTER_TILES];
+	bool dropped = !*tiles && session->context.register_tiles > 0;
+	if (dropped)
+		*tiles = 1 + REGISTER_TILES_NONE;
+	return dropped;
+}
+
 void build_narrower(struct build *b, enum outcome outcome, int number)
 {
 	struct choices *choices = &b->session->choices;
@@ -178,6 +188,7 @@ void build_narrower(struct build *b, enum outcome outcome, int number)
 	/* the last two attempts take the smallest kernels that there are */
 	choices->value[CHOICE_DSP] = choices->value[CHOICE_LUT] = 1;
 	choices->value[CHOICE_SEARCH] = b->session->options.choices.value[CHOICE_SEARCH];
+	drop_register_tiles(b->session);
 }
 
 /* Resources of the narrowest design, as options, for every limit that it exceeds. */
@@ -310,6 +321,14 @@ static int next_attempt(struct build *b, enum outcome outcome, int number)
 	return last + 1;
 }
 
+/* Register tiles hold operands on chip, so a budget may leave no room for them. */
+static enum outcome attempt_within_budget(struct build *b)
+{
+	enum outcome outcome = build_attempt(b);
+	bool over = outcome == OUTCOME_REFUSED && b->session->context.least_budget;
+	return over && drop_register_tiles(b->session) ? build_attempt(b) : outcome;
+}
+
 bool build_fitting(struct build *b)
 {
 	enum outcome outcome = OUTCOME_REFUSED;
@@ -318,7 +337,7 @@ bool build_fitting(struct build *b)
 	b->session->narrowest = NULL;
 	b->before = (struct resources){ 0 };
 	for (int number = 0; number < ATTEMPTS; number = next_attempt(b, outcome, number)) {
-		outcome = build_attempt(b);
+		outcome = attempt_within_budget(b);
 		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED) {
 			b->session->narrowest = number == ATTEMPTS - 1 ? first : NULL;
 			return true;

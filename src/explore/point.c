@@ -19,10 +19,10 @@ struct compared {
 	/* the best search so far; and, of those whose design needs too much on-chip memory, the
 	 * one that needs least; -1: none */
 	int search, smallest;
-	int tiles;           /* value of the choice of register tiles */
-	int64_t cycles, dsp; /* of the best */
-	int64_t lacks;       /* bytes that the smallest needs */
-	int64_t most;        /* multipliers allowed to the best; 0: the compiler's own choice */
+	int tiles, smallest_tiles; /* their values of the choice of register tiles */
+	int64_t cycles, dsp;       /* of the best */
+	int64_t lacks;             /* bytes that the smallest needs */
+	int64_t most; /* multipliers allowed to the best; 0: the compiler's own choice */
 };
 
 /* Cycles of a launch with unbounded FIFOs; 0: the search gives no design. */
@@ -58,13 +58,15 @@ static bool compare_search(struct build *b, int search, int64_t most, struct com
 	int tiles = (int)b->session->choices.value[CHOICE_REGISTER_TILES];
 	if (!cycles && lacks && (best->smallest < 0 || lacks < best->lacks)) {
 		best->smallest = search;
+		best->smallest_tiles = tiles;
 		best->lacks = lacks;
 	}
 	if (!cycles ||
 	        (best->search >= 0 &&
 	                (cycles > best->cycles || (cycles == best->cycles && dsp >= best->dsp))))
 		return false;
-	*best = (struct compared){ search, best->smallest, tiles, cycles, dsp, best->lacks, most };
+	*best = (struct compared){ search, best->smallest, tiles, best->smallest_tiles, cycles, dsp,
+		best->lacks, most };
 	return true;
 }
 
@@ -108,10 +110,12 @@ static void compare_searches(struct build *b)
 	while (better && best.dsp > 1)
 		better = compare_with(b, best.dsp / 2, &best);
 	choices->value[CHOICE_SEARCH] = 1 + (best.search >= 0 ? best.search : best.smallest);
-	if (best.search < 0)
-		return;
-	choices->value[CHOICE_DSP] = best.most;
-	choices->value[CHOICE_REGISTER_TILES] = best.tiles;
+	if (best.search >= 0) {
+		choices->value[CHOICE_DSP] = best.most;
+		choices->value[CHOICE_REGISTER_TILES] = best.tiles;
+	} else if (best.smallest >= 0) {
+		choices->value[CHOICE_REGISTER_TILES] = best.smallest_tiles;
+	}
 }
 
 /* --- a target */

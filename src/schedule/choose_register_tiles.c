@@ -21,7 +21,8 @@
 #define TERMS_LEAST 4096
 /* part of the memory on chip that register tiles may take */
 #define MEMORY_SHARE 2
-#define READER_LANES 16 /* most lanes of an elementwise kernel that reads a register tile */
+#define BULK_ELEMENTS 4096 /* smaller operands share a port */
+#define READER_LANES 16    /* most lanes of an elementwise kernel that reads a register tile */
 
 struct tiles {
 	struct pass_context *context;
@@ -82,8 +83,18 @@ static void count_work(struct tiles *t, const struct block *block)
 		t->dsp -= body_dsp(t->context->platform, &op->kernel->update) +
 		        body_dsp(t->context->platform, &op->kernel->post);
 		for (int j = 0; j < op->operands; j++)
-			t->ports -= tensor_source_of(op->operand[j])->kind == SOURCE_MEMORY;
+			t->ports -= tensor_source_of(op->operand[j])->kind == SOURCE_MEMORY &&
+			        type_elements(op->operand[j]->type) >= BULK_ELEMENTS;
 	}
+}
+
+/* Memory ports of register tiles and large operands: one is for small operands and results, and an
+ * attempt that had too many reserves more. */
+static int ports_of(const struct pass_context *context)
+{
+	int64_t reserved = choice_count(&context->choices, CHOICE_RESERVED_PORTS) -
+	        choice_info[CHOICE_RESERVED_PORTS].default_value;
+	return context->platform->ports - 1 - (int)(reserved > 0 ? reserved : 0);
 }
 
 /* The loop of a kernel that moves its result as the outermost loop of its reader moves it; -1:
@@ -280,9 +291,7 @@ static void tile_kernel(struct tiles *t, struct op *op)
 bool choose_register_tiles(struct pass_context *context, struct module *module)
 {
 	struct block *body = module_main(module)->region[0];
-	struct tiles t = {
-		.context = context, .module = module, .ports = context->platform->ports - 1
-	};
+	struct tiles t = { .context = context, .module = module, .ports = ports_of(context) };
 	context->register_tiles = 0;
 	if (workload_of(module_main(module)) != WORKLOAD_NONE ||
 	        choice_word(&context->choices, CHOICE_REGISTER_TILES) == REGISTER_TILES_NONE)

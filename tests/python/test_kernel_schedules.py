@@ -386,11 +386,14 @@ def test_largest_in_turn_of_counted_blocks(core_built, tmp_path, rows, blocks):
 
 @pytest.fixture(scope="module")
 def choices(core_built, tmp_path_factory):
-    """The dumps of the perceptron after each pass that chooses how its kernels run."""
+    """The dumps of the perceptron after each pass that chooses how its kernels run; without
+    register tiles, which would leave nothing to choose."""
     folder = tmp_path_factory.mktemp("choices")
     done = stc(
         "compile",
         ROOT / "examples" / "perceptron.mlir",
+        "--register-tiles",
+        "none",
         "--stop-after",
         "form_streams",
         "--dump-dir",
@@ -454,7 +457,7 @@ def test_choices_that_cannot_be_are_refused(choices, tmp_path, after, old, new, 
 def test_choices_are_made_anew_from_an_earlier_pass_on(choices, tmp_path):
     """A schedule is about loops that earlier passes may change."""
     stale = re.sub(r"(parallelism = \{lanes = )\d+", r"\g<1>1", choices["choose_loop_orders"])
-    done = proceed(tmp_path, stale, "fuse_elementwise")
+    done = proceed(tmp_path, stale, "fuse_elementwise", "--register-tiles", "none")
     assert done.returncode == 0, done.stderr
     assert done.stdout == choices["form_streams"]
     quantized = [

@@ -113,3 +113,38 @@ def test_large_products_fit_every_board(tmp_path, board):
     least = re.search(r"at least +(\d+) cycles", (design / "report.txt").read_text())
     assert 4096**3 / 44 <= int(least.group(1)) <= 4096**3 / 44 / 0.95
     assert dsps(design) <= 220
+
+
+def convolution(image, weight) -> str:
+    """A convolution of the argument x with constant weights."""
+    (channels, rows, columns), (filters, _, high, wide) = image, weight.shape
+    size = f"{filters}x{rows - high + 1}x{columns - wide + 1}"
+    kernel = "x".join(map(str, weight.shape))
+    return f"""func.func @main(%x: tensor<1x{channels}x{rows}x{columns}xf32> \
+{{stream.name = "x"}}) -> (tensor<1x{size}xf32> {{stream.name = "y"}}) {{
+  %w = arith.constant dense<"0x{weight.tobytes().hex()}"> : tensor<{kernel}xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x{size}xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x{size}xf32>) -> tensor<1x{size}xf32>
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x{channels}x{rows}x{columns}xf32>, \
+tensor<{kernel}xf32>) outs(%f : tensor<1x{size}xf32>) -> tensor<1x{size}xf32>
+  return %y : tensor<1x{size}xf32>
+}}
+"""
+
+
+def test_a_convolution_of_odd_extents_forms_sums_side_by_side(tmp_path):
+    """13 channels, 17 x 17 pixels, 5 x 5 weights: one after the other 714,025 terms of five
+    cycles each."""
+    random = numpy.random.default_rng(13)
+    x = random.standard_normal((1, 13, 17, 17)).astype(numpy.float32)
+    weight = random.standard_normal((13, 13, 5, 5)).astype(numpy.float32)
+    design = build(tmp_path, convolution(x.shape[1:], weight), "--register-tiles", "searched")
+    assert simulated(design) <= 60_000
+    numpy.save(tmp_path / "x.npy", x)
+    done = stc("run", design, "--in", f"x={tmp_path}/x.npy", "--out", f"y={tmp_path}/y.npy")
+    assert done.returncode == 0, done.stderr
+    total = numpy.zeros((13, 13, 13), numpy.float32)
+    for c, i, j in numpy.ndindex(13, 5, 5):
+        total += weight[:, c, i, j, None, None] * x[0, c, i : i + 13, j : j + 13]
+    assert numpy.array_equal(numpy.load(tmp_path / "y.npy")[0], total)

@@ -1,4 +1,4 @@
-// stc compile --to stream
+// stc compile --register-tiles none --to stream
 func.func @main(%x: tensor<4x16xf32>, %w: tensor<16x64xf32> {stream.role = "weight"}, %c: tensor<16xf32>, %s: tensor<16xf32>) -> tensor<4x4x16xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<4x64xf32>
