@@ -1,4 +1,6 @@
 /* Lowers casts, layer multiplexers and the feedback of a rolled layer to processes. */
+#include "ir/affine.h"
+#include "itensor/element_sequence.h"
 #include "lowering/lowering_internal.h"
 #include "converter/layer_carry.h"
 #include "schedule/tensor_sources.h"
@@ -34,13 +36,43 @@ void lower_layer_mux(struct design *design, const struct op *op)
 	process_finish(&p);
 }
 
+/* The stream in words that are whole numbers of words of both types, or parts of both where these
+ * would be too wide or too many: words of 4 become 11 by words of 44. */
+static const struct type *words_between(
+        struct module *module, const struct type *in, const struct type *out)
+{
+	int64_t common = common_divisor(stream_lanes(in), stream_lanes(out));
+	int64_t all = stream_lanes(in) / common * stream_lanes(out);
+	const struct type *wide = NULL;
+	if (all * type_bits(type_scalar(in)) <= WORD_BITS)
+		wide = type_regroup(module, in, all);
+	return wide ? wide : type_regroup(module, in, common);
+}
+
+static void cast_between(struct design *design, struct value *from, struct value *to,
+        const struct type *in, const struct type *out)
+{
+	add_cast(design, "cast", from, to, stream_lanes(in) > stream_lanes(out) ? in : out);
+}
+
 void lower_cast(struct design *design, const struct op *op)
 {
+	struct module *module = design->module;
 	const struct type *in = op->operand[0]->type;
 	const struct type *out = op->result[0]->type;
 	struct value *to = stream_fifo(design, op->result[0]);
 	struct value *from = stream_fifo(design, op->operand[0]);
-	add_cast(design, "cast", from, to, stream_lanes(in) > stream_lanes(out) ? in : out);
+	int64_t common = common_divisor(stream_lanes(in), stream_lanes(out));
+	if (common == stream_lanes(in) || common == stream_lanes(out)) {
+		cast_between(design, from, to, in, out);
+		return;
+	}
+	const struct type *middle = words_between(module, in, out);
+	INVARIANT(module->guard, middle, "no words between %s and %s", in->text, out->text);
+	struct value *words = design_fifo(
+	        design, "s_cast", stream_word(module, middle), itensor_tiles(middle->itensor));
+	cast_between(design, from, words, in, middle);
+	cast_between(design, words, to, middle, out);
 }
 
 /* The rows that a rolled layer collects go through one FIFO to what reads the stack. */

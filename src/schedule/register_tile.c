@@ -19,16 +19,16 @@
 bool is_contraction(const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
-	int term;
 	bool free_rows = false;
 	if (!kernel_has_reduction(kernel) || kernel->scan || kernel->ordered ||
-	        kernel->tile_outermost || kernel_combine(kernel, &term) == OP_NONE ||
-	        body_uses_counters(&kernel->update) || op->operands < 2)
+	        kernel->tile_outermost || op->operands < 2)
 		return false;
 	for (int l = 0; l < kernel->loops; l++) {
 		bool shared = !kernel->loop[l].reduction;
-		if (kernel->loop[l].run_time || kernel_is_guarded(op, l) ||
-		        (shared && !kernel->result.stride[l]))
+		if (kernel->loop[l].run_time ||
+		        (shared &&
+		                (!kernel->result.stride[l] || kernel_is_guarded(op, l) ||
+		                        body_uses_counter(&kernel->update, l))))
 			return false;
 		bool used = false;
 		bool missed = false;
@@ -81,6 +81,7 @@ struct register_tiler {
 	int64_t terms;       /* iterations of all reductions */
 	int64_t outside;     /* of parallel loops that are not unrolled */
 	int row, lane;       /* the loops that are unrolled; row -1: none */
+	int64_t most_rows;   /* unrolled */
 	bool rows_outside;   /* blocks of rows run outside those of lanes */
 	const int64_t *held; /* of a schedule before its operands are chosen */
 	struct tile_choice best;
@@ -141,11 +142,20 @@ struct holding {
 	int64_t words;
 };
 
+/* Iterations of a part in which the operand is read. */
+static int64_t trip_of(
+        const struct register_tiler *t, const struct schedule *schedule, int operand, int part)
+{
+	const struct schedule_part *of = &schedule->part[part];
+	const struct guard_range *guard = access_guard(&t->kernel->operand[operand], of->source);
+	return guard ? guard->high - guard->low : of->trip;
+}
+
 static bool moves(
         const struct register_tiler *t, const struct schedule *schedule, int operand, int part)
 {
 	return t->kernel->operand[operand].stride[schedule->part[part].source] &&
-	        schedule->part[part].trip > 1;
+	        trip_of(t, schedule, operand, part) > 1;
 }
 
 static struct holding holding_at(
@@ -158,14 +168,15 @@ static struct holding holding_at(
 	while (used > 0 && !moves(t, schedule, operand, used - 1))
 		used--;
 	for (int i = 0; i < used; i++) {
-		double trip = (double)schedule->part[i].trip;
+		int64_t trips = trip_of(t, schedule, operand, i);
+		double trip = (double)trips;
 		bool moved = moves(t, schedule, operand, i);
 		reduced = reduced || t->kernel->loop[schedule->part[i].source].reduction;
 		holding.taken *= trip;
 		holding.loaded *= moved || i < level ? trip : 1;
 		holding.passes *= !moved && i >= level && !reduced ? trip : 1;
-		replayed = replayed || (!moved && i >= level && trip > 1);
-		holding.words *= replayed && moved ? schedule->part[i].trip : 1;
+		replayed = replayed || (!moved && i >= level && trips > 1);
+		holding.words *= replayed && moved ? trips : 1;
 	}
 	holding.words = replayed ? holding.words : 0;
 	return holding;
@@ -179,7 +190,8 @@ static int list_holdings(const struct register_tiler *t, const struct schedule *
 	int loops = schedule_loops(schedule);
 	for (int i = 0; i < loops && count < MOST_HELD - 1; i++) {
 		struct holding at = holding_at(t, schedule, operand, i);
-		bool repeats = !moves(t, schedule, operand, i) && schedule->part[i].trip > 1;
+		bool repeats =
+		        !moves(t, schedule, operand, i) && trip_of(t, schedule, operand, i) > 1;
 		if (repeats && at.words > 1)
 			holding[count++] = at;
 	}
@@ -303,6 +315,27 @@ static double cycles_of(const struct register_tiler *t, const struct tile_size *
 	return cycles + price->late + tiles * leave;
 }
 
+/* DSPs of a row of so many lanes; what is the same in all lanes is computed once. */
+static int64_t row_dsp(const struct register_tiler *t, int64_t lanes)
+{
+	const struct body *body = &t->kernel->update;
+	bool *varies = ARENA_ARRAY(t->of->module->arena, bool, body->count + 1);
+	int64_t dsp = 0;
+	for (int n = 0; n < body->count; n++) {
+		const struct node *node = &body->node[n];
+		varies[n] = node->kind == NODE_ACCUMULATOR ||
+		        (node->kind == NODE_OPERAND &&
+		                t->kernel->operand[node->integer].stride[t->lane]);
+		if (node->kind != NODE_OP)
+			continue;
+		for (int k = 0; k < body_arguments(node); k++)
+			varies[n] = varies[n] || varies[node->argument[k]];
+		dsp += (varies[n] ? lanes : 1) *
+		        platform_operator(t->of->platform, node->code, node->type).dsp;
+	}
+	return dsp;
+}
+
 /* Chooses where the operands from `operand` on are held. */
 static void choose_held(struct register_tiler *t, const struct schedule *schedule,
         const struct tile_size *size, const struct tile_price *before, int operand)
@@ -329,7 +362,7 @@ static void choose_held(struct register_tiler *t, const struct schedule *schedul
 	int operands = t->of->op->operands;
 	t->best_price = price;
 	t->best = (struct tile_choice){ true, *schedule, cycles, 0, before->ports, 0 };
-	t->best.dsp = size->rows * size->lanes * tile_term_dsp(t->of->platform, t->kernel);
+	t->best.dsp = size->rows * row_dsp(t, size->lanes);
 	t->best.schedule.held = arena_copy(
 	        t->of->module->arena, before->held, sizeof *before->held * (size_t)operands);
 }
@@ -382,12 +415,16 @@ static void price_blocks(struct register_tiler *t, int64_t rows, int64_t lanes)
 				                rows, lanes, r, l, row_all / r, lane_all / l });
 }
 
-/* Does each operand vary along one of the two loops at most? */
+/* Does each operand vary along one of the two loops at most, and is each term added alike? */
 static bool is_outer_product(const struct op *op, int row, int lane)
 {
+	int term;
+	if (row >= 0 &&
+	        (kernel_combine(op->kernel, &term) == OP_NONE ||
+	                body_uses_counters(&op->kernel->update)))
+		return false;
 	for (int j = 0; j < op->operands; j++)
-		if (row >= 0 && op->kernel->operand[j].stride[row] &&
-		        op->kernel->operand[j].stride[lane])
+		if (op->kernel->operand[j].stride[row] && op->kernel->operand[j].stride[lane])
 			return false;
 	return true;
 }
@@ -404,8 +441,11 @@ static bool is_worth_trying(const struct register_tiler *t, int64_t extent, int6
 static void price_loops(struct register_tiler *t)
 {
 	const struct kernel *kernel = t->kernel;
-	int64_t dsp = tile_term_dsp(t->of->platform, kernel);
-	int64_t most = dsp ? t->limits->dsp / dsp : t->limits->dsp;
+	int64_t one = row_dsp(t, 1);
+	int64_t more = row_dsp(t, 2) - one;
+	int64_t most = t->limits->dsp;
+	if (more)
+		most = most < one ? 0 : 1 + (most - one) / more;
 	int64_t row_extent = t->row < 0 ? 1 : kernel->loop[t->row].extent;
 	int64_t lane_extent = kernel->loop[t->lane].extent;
 	t->outside = t->terms = 1;
@@ -414,9 +454,10 @@ static void price_loops(struct register_tiler *t)
 			*(kernel->loop[l].reduction ? &t->terms : &t->outside) *=
 			        kernel->loop[l].extent;
 	for (int64_t terms = most; terms > 0; terms--)
-		for (int64_t rows = 1; rows <= terms && rows <= row_extent; rows++)
+		for (int64_t rows = 1; rows <= terms && rows <= t->most_rows; rows++)
 			if (terms % rows == 0 && terms / rows <= lane_extent &&
 			        (rows == 1 || terms / rows > 1) &&
+			        rows * (one + (terms / rows - 1) * more) <= t->limits->dsp &&
 			        is_worth_trying(t, row_extent, rows) &&
 			        is_worth_trying(t, lane_extent, terms / rows))
 				price_blocks(t, rows, terms / rows);
@@ -437,12 +478,14 @@ struct tile_choice choose_register_tile(
 		if (kernel->loop[t.lane].reduction || kernel->loop[t.lane].extent == 1)
 			continue;
 		for (t.row = -1; t.row < kernel->loops; t.row++) {
+			bool rows = t.row >= 0;
 			if (t.row == t.lane ||
-			        (t.row >= 0 &&
+			        (rows &&
 			                (kernel->loop[t.row].reduction ||
-			                        kernel->loop[t.row].extent == 1)) ||
-			        !is_outer_product(of->op, t.row, t.lane))
+			                        kernel->loop[t.row].extent == 1)))
 				continue;
+			bool outer = rows && is_outer_product(of->op, t.row, t.lane);
+			t.most_rows = outer ? kernel->loop[t.row].extent : 1;
 			for (int outside = 0; outside < 2; outside++) {
 				t.rows_outside = outside;
 				price_loops(&t);

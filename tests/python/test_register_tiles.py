@@ -7,7 +7,7 @@ import re
 
 import numpy
 import pytest
-from conftest import stc
+from conftest import ROOT, stc
 
 BOARDS = ("u280", "u55c", "xc7z020")
 
@@ -148,3 +148,50 @@ def test_a_convolution_of_odd_extents_forms_sums_side_by_side(tmp_path):
     for c, i, j in numpy.ndindex(13, 5, 5):
         total += weight[:, c, i, j, None, None] * x[0, c, i : i + 13, j : j + 13]
     assert numpy.array_equal(numpy.load(tmp_path / "y.npy")[0], total)
+
+
+def gemm_in_c(tmp_path, rows, columns, terms):
+    source = tmp_path / "gemm.c"
+    sizes = f"ROWS = {rows}, COLUMNS = {columns}, TERMS = {terms}"
+    text = (ROOT / "examples" / "gemm.c").read_text()
+    source.write_text(re.sub(r"ROWS = .* }", sizes + " }", text))
+    return source
+
+
+def test_sums_of_c_that_start_with_a_value_form_side_by_side(tmp_path):
+    """C[i][j] starts each sum, so rows of sums cannot share it; lanes of one row can."""
+    source, design = gemm_in_c(tmp_path, 200, 220, 240), tmp_path / "design"
+    limits = ("--platform", "u280", "--kernel-dsp", 2560, "--max-dsp", 2560)
+    done = stc("compile", source, "--top", "gemm", "-o", design, *limits)
+    assert done.returncode == 0, done.stderr
+    assert simulated(design) <= 50_000
+
+
+@pytest.mark.parametrize("rows, columns, terms", [(40, 44, 30), (7, 11, 97)])
+def test_sums_of_c_keep_their_order(tmp_path, rows, columns, terms):
+    """Words of four lanes become words of eleven on their way from kernel to kernel."""
+    source, design = gemm_in_c(tmp_path, rows, columns, terms), tmp_path / "design"
+    search = ("--parallelism-search", "intensity", "--register-tiles", "searched")
+    limits = ("--platform", "u280", "--kernel-dsp", 110, "--max-dsp", 110)
+    done = stc("compile", source, "--top", "gemm", "-o", design, *limits, *search)
+    assert done.returncode == 0, done.stderr
+    assert rows == 7 or "s_cast" in (design / "design.mlir").read_text()
+    random = numpy.random.default_rng(rows)
+    shapes = {
+        "alpha": (),
+        "beta": (),
+        "C": (rows, columns),
+        "A": (rows, terms),
+        "B": (terms, columns),
+    }
+    given, arguments = {}, []
+    for name, shape in shapes.items():
+        given[name] = numpy.array(random.standard_normal(shape), numpy.float32)
+        numpy.save(tmp_path / f"{name}.npy", given[name])
+        arguments += ["--in", f"{name}={tmp_path / name}.npy"]
+    done = stc("run", design, *arguments, "--out", f"C={tmp_path}/out.npy")
+    assert done.returncode == 0, done.stderr
+    total = given["C"] * given["beta"]
+    for k in range(terms):
+        total = total + given["alpha"] * given["A"][:, k : k + 1] * given["B"][k]
+    assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), total)
