@@ -65,12 +65,18 @@ bool kernel_strides(const struct kernel *kernel, const struct access *access,
 	return rest == 1;
 }
 
+/* Does it pass words on while it holds them, so that the consumer need not wait for all? */
+static bool passes_words_on(const struct op *convert)
+{
+	return attr_get(convert, KEY_HELD) && attr_get(convert, KEY_REPLAY);
+}
+
 static bool try_operand(struct arena *arena, const struct op *op, int operand,
         struct consumer_buffer *consumer_buffer)
 {
 	const struct op *convert = op->operand[operand]->def;
 	if (!is_whole_tensor_buffer(convert) || convert->parent != op->parent ||
-	        !begins_with(op->kernel, operand))
+	        passes_words_on(convert) || !begins_with(op->kernel, operand))
 		return false;
 	*consumer_buffer = (struct consumer_buffer){ .convert = convert,
 		.operand = operand,
