@@ -12,6 +12,7 @@ __all__ = [
     "compile",
     "export",
     "last_design",
+    "quantized",
 ]
 
 
@@ -21,6 +22,10 @@ def __getattr__(name):
         from . import api
 
         return getattr(api, name)
+    if name == "quantized":
+        from .static_quantization import quantized
+
+        return quantized
     if name in ("backend", "last_design"):
         from . import dynamo
 

@@ -238,6 +238,24 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
         raise _untold(error, "traced" if program is None else "lowered to linalg") from error
 
 
+def exported_graph(module: torch.nn.Module, inputs: tuple) -> torch.fx.GraphModule:
+    """The module as a graph of its operators, with nothing written in place."""
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            program = _export(module, inputs).run_decompositions({})
+            _check_shapes(program)
+            made = program.module()
+    except Error:
+        raise
+    except Exception as error:
+        raise _untold(error, "traced") from error
+    for node in list(made.graph.nodes):
+        if node.op == "call_module":  # checks of the inputs' shapes
+            made.graph.erase_node(node)
+    return made
+
+
 def _untold(error: Exception, done: str) -> Error:
     """The error's own text speaks of PyTorch's or torch-mlir's internals: --debug shows it."""
     kind = f" ({type(error).__name__})" if type(error).__module__ == "builtins" else ""

@@ -6,7 +6,6 @@ left of a step is an operator of this file's library until the graph is lowered,
     %rows, %h = scf.for %t = 0 to 160 iter_args(rows, h) { h = step(x[t], h, w); rows[t] = h }
 """
 
-import re
 from dataclasses import dataclass
 
 import torch
@@ -192,7 +191,8 @@ def loop_of(node) -> Loop | None:
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or target.namespace != "streamtensor":
         return None
-    return node.meta.get("loop") or Loop(1, _STEPS[target._opname][1], (0,))
+    own = Loop(1, _STEPS[target._opname][1], (0,)) if target._opname in _STEPS else None
+    return node.meta.get("loop") or own
 
 
 def step_key(node):
@@ -281,11 +281,3 @@ def loop_text(node, name: str, step: str, elements: dict) -> str:
     gives = ", ".join([*stacks, *carried[:states]])
     head = f"  func.func private @{name}({', '.join(takes)}) -> ({gives}) {{"
     return "\n".join([head, *lines, "  }"])
-
-
-def with_loops(text: str, loops: dict[str, str]) -> str:
-    """The module's text with the functions of all steps in place of their declarations."""
-    for name, function in loops.items():
-        declared = re.compile(rf"^ *func\.func private @{name}\(.*$", re.MULTILINE)
-        text = declared.sub(lambda _, function=function: function, text)
-    return re.sub(r"func\.func @step_", "func.func private @step_", text)

@@ -12,7 +12,7 @@ import warnings
 
 import torch
 
-from . import bit_views, recurrences
+from . import bit_views, integer_text, recurrences
 from .errors import Error
 
 _PIPELINES = (
@@ -58,8 +58,8 @@ def lower(program):
     dialect.register_dialect(context)
     importer = fx.FxImporter(context=context, py_attr_tracker=kept_references())
     importer.import_frozen_program(program, func_name="main")
-    loops = _import_steps(program, importer)
-    said, text = _in_child(lambda: _run_passes(importer.module, loops))
+    functions = _import_functions(program, importer)
+    said, text = _in_child(lambda: _run_passes(importer.module, functions))
     if text is None:
         raise LoweringFailed(said)
     lowered = ir.Module.parse(text, context)
@@ -86,15 +86,19 @@ def kept_references():
     return Kept()
 
 
-def _import_steps(program, importer) -> dict[str, str]:
-    """Makes operators that are loops calls of functions, and imports what each of their steps
-    computes as another; returns the text of the former by name.
+def _import_functions(program, importer) -> dict[str, str]:
+    """Makes operators of our library calls of functions, and imports what each step of those that
+    are loops computes as another; returns the text of the former by name.
     """
     from . import decompose
 
     elements = {dtype: name for name, dtype in ELEMENTS.items()}
-    loops, steps = {}, {}
+    functions, steps = {}, {}
     for node in program.graph.nodes:
+        name = f"operator_{len(functions)}"
+        if integer_text.is_integer_operator(node):
+            functions[name] = integer_text.text(node, name)
+            continue
         loop = recurrences.loop_of(node)
         if not loop:
             continue
@@ -106,13 +110,12 @@ def _import_steps(program, importer) -> dict[str, str]:
             else:
                 step = decompose.run(recurrences.step_program(node))
                 importer.import_frozen_program(step, func_name=steps[key])
-        name = f"loop_{len(loops)}"
-        loops[name] = recurrences.loop_text(node, name, steps[key], elements)
-    _call(importer.module, list(loops))
-    return loops
+        functions[name] = recurrences.loop_text(node, name, steps[key], elements)
+    _call(importer.module, list(functions))
+    return functions
 
 
-def _call(module, loops: list[str]) -> None:
+def _call(module, functions: list[str]) -> None:
     """Replaces main's operators of the library, in order, by calls of these functions."""
     from torch_mlir import ir
 
@@ -125,14 +128,16 @@ def _call(module, loops: list[str]) -> None:
         if each.operation.name == "torch.operator"
         and each.attributes["name"].value.startswith("torch.streamtensor.")
     ]
-    for operator, loop in zip(operators, loops, strict=True):
+    for operator, function in zip(operators, functions, strict=True):
         types = [each.type for each in operator.results]
+        operands = list(operator.operands)
+        tensors = [each for each in operands if str(each.type).startswith("!torch.vtensor")]
         with module.context, ir.Location.unknown():
-            kind = ir.FunctionType.get([each.type for each in operator.operands], types)
+            kind = ir.FunctionType.get([each.type for each in tensors], types)
             ir.Operation.create(
                 "func.func",
                 attributes={
-                    "sym_name": ir.StringAttr.get(loop),
+                    "sym_name": ir.StringAttr.get(function),
                     "sym_visibility": ir.StringAttr.get("private"),
                     "function_type": ir.TypeAttr.get(kind),
                 },
@@ -142,17 +147,29 @@ def _call(module, loops: list[str]) -> None:
             call = ir.Operation.create(
                 "func.call",
                 results=types,
-                operands=list(operator.operands),
-                attributes={"callee": ir.FlatSymbolRefAttr.get(loop)},
+                operands=tensors,
+                attributes={"callee": ir.FlatSymbolRefAttr.get(function)},
                 loc=operator.location,
                 ip=ir.InsertionPoint(operator),
             )
         for old, new in zip(operator.results, call.results):
             old.replace_all_uses_with(new)
         operator.erase()
+        _erase_unused(operands)
 
 
-def _run_passes(module, loops: dict[str, str]) -> tuple[list[tuple[str, str]], bytes | None]:
+def _erase_unused(values: list) -> None:
+    """Erases the numbers and lists that only an operator of our library read."""
+    for value in values:
+        if str(value.type).startswith("!torch.vtensor") or any(True for _ in value.uses):
+            continue
+        owner = value.owner
+        operands = list(owner.operands)
+        owner.erase()
+        _erase_unused(operands)
+
+
+def _run_passes(module, functions: dict[str, str]) -> tuple[list[tuple[str, str]], bytes | None]:
     """The errors, each with its place, and the module as bytecode if there are none."""
     from torch_mlir import ir, passmanager
 
@@ -165,19 +182,27 @@ def _run_passes(module, loops: dict[str, str]) -> tuple[list[tuple[str, str]], b
         try:
             for pipeline in _PIPELINES:
                 passes = passmanager.PassManager.parse(pipeline)
-                if loops:  # the last pass refuses calls: it runs when they are inlined
+                if functions:  # the last pass refuses calls: it runs when they are inlined
                     spelled = str(passes).replace(_VERIFIES, "")
                     passes = passmanager.PassManager.parse(spelled)
                 passes.run(module.operation)
-            if loops:
+            if functions:
                 whole = module.operation.get_asm(enable_debug_info=True)
-                module = ir.Module.parse(recurrences.with_loops(whole, loops))
+                module = ir.Module.parse(_with_functions(whole, functions))
                 inline = f"builtin.module(inline,symbol-dce{_VERIFIES})"
                 passmanager.PassManager.parse(inline).run(module.operation)
         except ir.MLIRError:
             return said, None
         module.operation.write_bytecode(text)
     return said, text.getvalue()
+
+
+def _with_functions(text: str, functions: dict[str, str]) -> str:
+    """The module's text with these functions in place of their declarations."""
+    for name, function in functions.items():
+        declared = re.compile(rf"^ *func\.func private @{name}\(.*$", re.MULTILINE)
+        text = declared.sub(lambda _, function=function: function, text)
+    return re.sub(r"func\.func @step_", "func.func private @step_", text)
 
 
 def _place(location) -> str:

@@ -1,0 +1,192 @@
+"""The operators of networks quantized to integers: what they compute in PyTorch, exactly and in the
+arithmetic of onnxruntime's integer kernels. `integer_text` has them in MLIR.
+
+Contractions sum products of 8-bit integers in 32 bits. `requantize_channels` multiplies a sum by its channel's multiplier in f32,
+rounds half to even, and saturates at two bounds. Unsigned integers are uint8, signed ones int8.
+"""
+
+import math
+
+import torch
+
+from .recurrences import library
+
+def _define(name: str, schema: str, compute, shape) -> None:
+    library.define(f"{name}({schema}")
+    library.impl(name, compute, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"streamtensor::{name}", shape, lib=library)
+
+
+def _exact(x: torch.Tensor) -> torch.Tensor:
+    return x.double()  # sums of products of bytes stay far below 2^53
+
+
+def _integer_type(unsigned: bool) -> torch.dtype:
+    return torch.uint8 if unsigned else torch.int8
+
+
+def _per_channel(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Values of channels, of dim 1."""
+    return values.reshape(-1, *[1] * (like.ndim - 2))
+
+
+def _saturated(value: torch.Tensor, low: int, high: int, unsigned: bool) -> torch.Tensor:
+    return torch.round(value).clamp(low, high).to(_integer_type(unsigned))
+
+
+def _padded(x: torch.Tensor, low: list[int], high: list[int], value: int = 0) -> torch.Tensor:
+    ends = [width for pair in zip(reversed(low), reversed(high)) for width in pair]
+    return torch.nn.functional.pad(x, ends, value=value) if any(ends) else x
+
+
+def _extent(size: int, kernel: int, stride: int, ends: int, dilation: int) -> int:
+    return (size + ends - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def _window_extents(x, kernel, stride, low, high, dilation) -> list[int]:
+    ends = [a + b for a, b in zip(low, high)]
+    return [_extent(*each) for each in zip(x.shape[2:], kernel, stride, ends, dilation)]
+
+
+def _convolve(x, weight, bias, stride, low, high, dilation, groups):
+    dims = len(stride)
+    padded, exact = _padded(_exact(x), low, high), _exact(weight)
+    if dims == 0:
+        found = torch.nn.functional.linear(padded, exact)
+    else:
+        convolve = getattr(torch.nn.functional, f"conv{dims}d")
+        found = convolve(padded, exact, None, stride, 0, dilation, groups)
+    return found.to(torch.int32) + _per_channel(bias, found)
+
+
+def _convolved_shape(x, weight, bias, stride, low, high, dilation, groups):
+    extents = _window_extents(x, weight.shape[2:], stride, low, high, dilation)
+    return x.new_empty([x.shape[0], weight.shape[0], *extents], dtype=torch.int32)
+
+
+def _add(x, y, x_ratio, y_ratio, low, high, unsigned):
+    return _saturated(_fused_sum(x, y, x_ratio, y_ratio), low, high, unsigned)
+
+
+def _fused_sum(x, y, x_ratio, y_ratio):
+    """x * x_ratio + f32(y * y_ratio), rounded once."""
+    shift, whole = fixed_point(x_ratio, y_ratio)
+    scaled = y.float() * (y_ratio * 2.0**shift)
+    return (x.long() * whole + scaled.long()).float() * 2.0**-shift
+
+
+def fixed_point(x_ratio: float, y_ratio: float) -> tuple[int, int]:
+    """The bits behind the point with which both ratios, and products with them that are rounded to
+    f32, are whole; and x_ratio with these.
+    """
+    shift = 24 - min(math.frexp(x_ratio)[1], math.frexp(y_ratio)[1])
+    return shift, int(x_ratio * 2.0**shift)
+
+
+def fits_fixed_point(x_ratio: float, y_ratio: float) -> bool:
+    """Whether sums of both products fit 64 bits."""
+    return abs(math.frexp(x_ratio)[1] - math.frexp(y_ratio)[1]) < 24
+
+
+def _multiply(x, y, multiplier, low, high, unsigned):
+    return _saturated((x.int() * y.int()).float() * multiplier, low, high, unsigned)
+
+
+def _product_shape(x, y, multiplier, low, high, unsigned):
+    shape = torch.broadcast_shapes(x.shape, y.shape)
+    return x.new_empty(shape, dtype=_integer_type(unsigned))
+
+
+def _window_sums(x, kernel, stride, low, high):
+    dims = len(kernel)
+    pool = getattr(torch.nn.functional, f"avg_pool{dims}d")
+    padded = _padded(_exact(x), low, high)
+    if dims == 1:
+        return (pool(padded, kernel, stride) * kernel[0]).round().to(torch.int32)
+    return pool(padded, kernel, stride, divisor_override=1).to(torch.int32)
+
+
+def _largest(x, kernel, stride, low, high, dilation):
+    padded = _padded(_exact(x), low, high, least(x.dtype))
+    pool = getattr(torch.nn.functional, f"max_pool{len(kernel)}d")
+    return pool(padded, kernel, stride, 0, dilation).to(x.dtype)
+
+
+def least(dtype: torch.dtype) -> int:
+    return torch.iinfo(dtype).min
+
+
+def _quantize(x, scale, low, high, unsigned):
+    return _saturated(x / torch.tensor(scale), low, high, unsigned)
+
+
+def _like_integers(x, *rest):
+    return torch.empty_like(x, dtype=_integer_type(rest[-1]))
+
+
+_define(
+    "integer_convolution",
+    "Tensor x, Tensor weight, Tensor bias, int[] stride, int[] low, int[] high, int[] dilation, "
+    "int groups) -> Tensor",
+    _convolve,
+    _convolved_shape,
+)
+_define(
+    "requantize_channels",
+    "Tensor sums, Tensor multiplier, int low, int high, bool unsigned) -> Tensor",
+    lambda sums, multiplier, *rest: _saturated(
+        sums.float() * _per_channel(multiplier, sums), *rest
+    ),
+    _like_integers,
+)
+_define(
+    "requantize",
+    "Tensor sums, float multiplier, int low, int high, bool unsigned) -> Tensor",
+    lambda sums, multiplier, *rest: _saturated(sums.float() * multiplier, *rest),
+    _like_integers,
+)
+_define(
+    "integer_add",
+    "Tensor x, Tensor y, float x_ratio, float y_ratio, int low, int high, bool unsigned) -> Tensor",
+    _add,
+    _like_integers,
+)
+_define(
+    "integer_multiply",
+    "Tensor x, Tensor y, float multiplier, int low, int high, bool unsigned) -> Tensor",
+    _multiply,
+    _product_shape,
+)
+_define(
+    "integer_window_sums",
+    "Tensor x, int[] kernel, int[] stride, int[] low, int[] high) -> Tensor",
+    _window_sums,
+    lambda x, kernel, stride, low, high: x.new_empty(
+        [*x.shape[:2], *_window_extents(x, kernel, stride, low, high, [1] * len(kernel))],
+        dtype=torch.int32,
+    ),
+)
+_define(
+    "integer_max_pool",
+    "Tensor x, int[] kernel, int[] stride, int[] low, int[] high, int[] dilation) -> Tensor",
+    _largest,
+    lambda x, *window: x.new_empty([*x.shape[:2], *_window_extents(x, *window)]),
+)
+_define(
+    "quantize",
+    "Tensor x, float scale, int low, int high, bool unsigned) -> Tensor",
+    _quantize,
+    _like_integers,
+)
+_define(
+    "dequantize",
+    "Tensor x, float scale) -> Tensor",
+    lambda x, scale: x.float() * scale,
+    lambda x, scale: torch.empty_like(x, dtype=torch.float32),
+)
+_define(
+    "dequantize_channels",
+    "Tensor sums, Tensor scale) -> Tensor",
+    lambda sums, scale: sums.float() * _per_channel(scale, sums),
+    lambda sums, scale: torch.empty_like(sums, dtype=torch.float32),
+)
