@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from . import call_form, core, graph
+from . import call_form, core, graph, static_quantization
 from .design import Call, Design
 from .errors import Error
 from .weights import write
@@ -43,12 +43,22 @@ def compile(
     output=None,
     names=None,
     quant: str | None = None,
+    calibration=None,
 ) -> Design:
     """Compiles `module(*example_inputs)` into the folder `output`.
 
     output: None for a temporary folder, removed when the design is closed. quant: as for `stc
-    compile --quant`. Buffers that the module writes are kept in the design's `buffers`.
+    compile --quant`, or int8, which takes `calibration`, as `quantized` does. Buffers that the
+    module writes are kept in the design's `buffers`.
     """
+    if static_quantization.is_integer_scheme(quant):
+        module = static_quantization.quantized(module, example_inputs, calibration, quant)
+        quant = None
+    elif calibration is not None:
+        raise Error(
+            f"calibration has no effect with quant={quant!r}",
+            "accepted is quant='int8', whose activations have ranges",
+        )
     lowered, tensors = _lower(module, example_inputs, names, True)
     call = Call(call_form.Arguments.of(_listed(example_inputs)), lowered.form, lowered.written)
     return build(lowered, tensors, platform, output, quant, call)

@@ -1,8 +1,9 @@
 """The operators of networks quantized to integers: what they compute in PyTorch, exactly and in the
 arithmetic of onnxruntime's integer kernels. `integer_text` has them in MLIR.
 
-Contractions sum products of 8-bit integers in 32 bits. `requantize_channels` multiplies a sum by its channel's multiplier in f32,
-rounds half to even, and saturates at two bounds. Unsigned integers are uint8, signed ones int8.
+Contractions sum products of 8-bit integers in 32 bits. `requantize_channels` multiplies a sum by
+the multiplier of its channel in f32, rounds half to even, and saturates at two bounds. Unsigned
+integers are uint8, signed ones int8.
 """
 
 import math
@@ -10,6 +11,7 @@ import math
 import torch
 
 from .recurrences import library
+
 
 def _define(name: str, schema: str, compute, shape) -> None:
     library.define(f"{name}({schema}")

@@ -74,7 +74,7 @@ class _Function:
         return _Tensor(name, made.dtype, made.shape)
 
     def elementwise(self, operands: list, body) -> _Tensor:
-        """The function's result; operands: tensors with subscripts, None for those of the result."""
+        """The function's result. operands: tensors with subscripts; None: those of the result."""
         places = _letters("d", len(self.result.shape))
         loops = dict.fromkeys(places, "parallel")
         own = [(each, places if at is None else at) for each, at in operands]

@@ -6,6 +6,7 @@ multiplications per element for linear upsampling by an integer factor.
 """
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch._decomp import get_decompositions
@@ -133,41 +134,54 @@ def _depthwise(x, weight, bias, stride, padding, dilation, groups):
     return total
 
 
+class TransposedParts(NamedTuple):
+    """A transposed convolution as a convolution of stride 1."""
+
+    weight: torch.Tensor  # a channel for each remainder of the result's index by the stride
+    border: list[int]
+    steps: list[int]  # its dilation
+
+
 def _transposed(x, weight, bias, stride, padding, dilation, output_padding, groups):
     """A convolution with one channel per remainder of the result index by the stride, whose results
     are then interleaved.
 
     Element q s + r of the result is the sum over t of x[q - t] weight[t s + r].
     """
-    dims = len(stride)
     size = [
         (extent - 1) * s - 2 * p + d * (k - 1) + o + 1
         for extent, s, p, d, k, o in zip(
             x.shape[2:], stride, padding, dilation, weight.shape[2:], output_padding
         )
     ]
+    parts, ones = transposed_parts(weight, stride, dilation, groups), [1] * len(stride)
+    zeros = [0] * len(stride)
+    y = _aten.convolution(
+        x, parts.weight, None, ones, parts.border, parts.steps, False, zeros, groups
+    )
+    y = interleaved(y, weight.shape[1] * groups, stride, padding, size)
+    return y if bias is None else y + bias.reshape(-1, *ones)
+
+
+def transposed_parts(weight, stride, dilation, groups) -> TransposedParts:
+    dims, channels = len(stride), weight.shape[1]
     weight = _spread(weight, stride, dilation)
     steps = [d if s == 1 else 1 for s, d in zip(stride, dilation)]
     taps = [extent // s for extent, s in zip(weight.shape[2:], stride)]
     parts = weight.reshape(
-        groups, -1, weight.shape[1], *(each for pair in zip(taps, stride) for each in pair)
+        groups, -1, channels, *(each for pair in zip(taps, stride) for each in pair)
     )
     parts = parts.permute(0, 2, *range(4, 3 + 2 * dims, 2), 1, *range(3, 3 + 2 * dims, 2)).flatten(
         0, 1 + dims
     )
     border = [d * (t - 1) for d, t in zip(steps, taps)]
-    y = _aten.convolution(
-        x,
-        parts.flip([*range(2, 2 + dims)]),
-        None,
-        [1] * dims,
-        border,
-        steps,
-        False,
-        [0] * dims,
-        groups,
-    )
-    y = y.unflatten(1, (weight.shape[1] * groups, *stride)).permute(
+    return TransposedParts(parts.flip([*range(2, 2 + dims)]), border, steps)
+
+
+def interleaved(y, channels: int, stride, padding, size):
+    """The remainders' channels side by side, and of that the places behind the padding."""
+    dims = len(stride)
+    y = y.unflatten(1, (channels, *stride)).permute(
         0, 1, *(each for dim in range(dims) for each in (2 + dims + dim, 2 + dim))
     )
     for dim in range(dims):
@@ -177,14 +191,11 @@ def _transposed(x, weight, bias, stride, padding, dilation, output_padding, grou
         for p, extent, out in zip(padding, size, y.shape[2:])
         for width in (-p, p + extent - out)
     ]
-    y = (
-        _aten.constant_pad_nd(
-            y, [ends[2 * dim + side] for dim in reversed(range(dims)) for side in (0, 1)], 0
-        )
-        if any(ends)
-        else y
+    if not any(ends):
+        return y
+    return _aten.constant_pad_nd(
+        y, [ends[2 * dim + side] for dim in reversed(range(dims)) for side in (0, 1)], 0
     )
-    return y if bias is None else y + bias.reshape(-1, *[1] * dims)
 
 
 def _spread(weight, stride, dilation):
