@@ -32,7 +32,7 @@ def export(
     """Exports `module(*example_inputs)`. Inputs are called `names`, or arg0, arg1, ... where it is
     None.
     """
-    lowered, tensors = _lower(module, example_inputs, names, attributes)
+    lowered, tensors = lower(module, example_inputs, names, attributes)
     return Exported(lowered.text, {name: _stored(tensors[name]) for name in lowered.weights})
 
 
@@ -51,15 +51,8 @@ def compile(
     compile --quant`, or int8, which takes `calibration`, as `quantized` does. Buffers that the
     module writes are kept in the design's `buffers`.
     """
-    if static_quantization.is_integer_scheme(quant):
-        module = static_quantization.quantized(module, example_inputs, calibration, quant)
-        quant = None
-    elif calibration is not None:
-        raise Error(
-            f"calibration has no effect with quant={quant!r}",
-            "accepted is quant='int8', whose activations have ranges",
-        )
-    lowered, tensors = _lower(module, example_inputs, names, True)
+    module, quant = static_quantization.applied(module, example_inputs, quant, calibration)
+    lowered, tensors = lower(module, example_inputs, names)
     call = Call(call_form.Arguments.of(_listed(example_inputs)), lowered.form, lowered.written)
     return build(lowered, tensors, platform, output, quant, call)
 
@@ -80,13 +73,7 @@ def build(
     keep = tempfile.TemporaryDirectory(prefix="streamtensor-") if output is None else None
     folder = Path(keep.name) / "design" if keep else Path(output)
     try:
-        with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
-            mlir, weights = Path(work) / "model.mlir", Path(work) / "weights.safetensors"
-            mlir.write_text(lowered.text)
-            stored = {name: _stored(tensors[name]) for name in lowered.weights}
-            write(weights, stored, stored, stored.__getitem__)
-            source = core.Source(mlir, lowered.origin)
-            core.compile_design([source], weights, (platform, quant), folder)
+        write_design(lowered, tensors, (platform, quant), folder)
         design = Design(folder, lowered.inputs, lowered.results, keep=keep, call=call)
         written = lowered.written if call else ()
         design.buffers.update(
@@ -97,6 +84,24 @@ def build(
         if keep:
             keep.cleanup()
         raise
+
+
+def write_design(
+    lowered: graph.Lowered,
+    tensors: dict[str, torch.Tensor],
+    target: tuple[str, str | None],
+    folder: Path,
+    stage=lambda _: None,
+) -> None:
+    """Compiles a lowered module into the folder. target: platform and scheme; stage: called with
+    the name of each stage.
+    """
+    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+        mlir, weights = Path(work) / "model.mlir", Path(work) / "weights.safetensors"
+        mlir.write_text(lowered.text)
+        stored = {name: _stored(tensors[name]) for name in lowered.weights}
+        write(weights, stored, stored, stored.__getitem__)
+        core.compile_design([core.Source(mlir, lowered.origin)], weights, target, folder, stage)
 
 
 def _listed(example_inputs) -> tuple:
@@ -110,9 +115,10 @@ def _stored(value: torch.Tensor) -> torch.Tensor:
     return value.detach().view(torch.int8) if value.dtype == torch.uint8 else value
 
 
-def _lower(
-    module, example_inputs, names, attributes
+def lower(
+    module, example_inputs, names=None, attributes: bool = True
 ) -> tuple[graph.Lowered, dict[str, torch.Tensor]]:
+    """The module in MLIR, with the values of its weights, and of the buffers that it writes."""
     _check_module(module)
     inputs = _listed(example_inputs)
     flat = [

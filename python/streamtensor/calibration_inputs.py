@@ -29,7 +29,7 @@ def read(calibration, inputs: tuple) -> list[tuple]:
         named = [(f" {at}", _listed(each)) for at, each in enumerate(calibration)]
     else:
         raise Error(
-            f"calibration inputs are a {type(calibration).__name__}",
+            f"calibration inputs are of type {type(calibration).__name__}",
             "accepted are a file, a folder, a tensor, or a list of what the module takes",
         )
     found = [batch for name, values in named for batch in _batches(name, values, leaves)]
@@ -76,7 +76,8 @@ def _parts(name: str, value, leaf, leaves: list) -> list | None:
         return None
     if not isinstance(value, torch.Tensor):
         raise Error(
-            f"calibration input{name} is a {type(value).__name__}, not a tensor", _accepted(leaves)
+            f"calibration input{name} is of type {type(value).__name__}, not a tensor",
+            _accepted(leaves),
         )
     is_real = value.dtype.is_floating_point
     if is_real != leaf.dtype.is_floating_point or not (is_real or value.dtype == leaf.dtype):

@@ -205,9 +205,11 @@ def _add_argmax(command) -> None:
     )
 
 
-def _add_quant(command) -> None:
+def _add_quant(command, more: str = "") -> None:
     command.add_argument(
-        "--quant", metavar="SCHEME", help="quantization: fp32 (default), bf16, w8a8 or w4a8"
+        "--quant",
+        metavar="SCHEME",
+        help=f"quantization: fp32 (default), bf16, w8a8 or w4a8{more}",
     )
 
 
@@ -220,12 +222,12 @@ def _add_quant_method(command, **default) -> None:
     )
 
 
-def _add_calibration(command) -> None:
+def _add_calibration(command, or_folder: str = "", more: str = "") -> None:
     command.add_argument(
         "--calibration",
         type=Path,
-        metavar="FILE",
-        help="calibration text for GPTQ, at most 8 windows of 512 tokens; needs a tokenizer",
+        metavar=f"FILE{or_folder}",
+        help=f"calibration text for GPTQ, at most 8 windows of 512 tokens; needs a tokenizer{more}",
     )
 
 
@@ -257,14 +259,22 @@ def _add_export(commands, name: str) -> None:
 
 
 def _add_compile(commands, name: str) -> None:
-    command = _command(commands, name, "Compile a model's step into a design.", _compile)
-    _add_model(command)
+    command = _command(
+        commands, name, "Compile a model's step, or a module, into a design.", _compile
+    )
+    command.add_argument(
+        "model",
+        metavar="NAME|FOLDER|FILE.py:FUNCTION",
+        help="Hugging Face model name, a folder with config.json and *.safetensors, or a function "
+        "that returns a module and its example inputs",
+    )
+    _add_seed(command)
     _add_phase(command, both=True)
     _add_batch(command)
     _add_argmax(command)
-    _add_quant(command)
+    _add_quant(command, "; of modules also int8")
     _add_quant_method(command)
-    _add_calibration(command)
+    _add_calibration(command, "|FOLDER", "; of modules with int8: inputs as .npy, .npz or pictures")
     command.add_argument(
         "--no-weights",
         action="store_true",
@@ -504,8 +514,10 @@ def _note_tokens(options, progress: Progress) -> None:
 
 
 def _compile(options, progress: Progress) -> int:
-    from . import output_folder, workflow
+    from . import module_file, output_folder, workflow
 
+    if module_file.is_module_file(options.model):
+        return _compile_module(options, progress)
     quant = _quant(options)
     platform = _platform(options, progress)
     _check_quant_method(options)
@@ -526,6 +538,41 @@ def _compile(options, progress: Progress) -> int:
     workflow.compile_phases(
         model, shapes, platform, options.output, progress, quant, not options.no_weights, integers
     )
+    return 0
+
+
+def _compile_module(options, progress: Progress) -> int:
+    from . import api, module_file, output_folder, static_quantization, workflow
+
+    of_language_models = (
+        ("--phase", options.phase != "decode"),
+        ("--context", options.context),
+        ("--prefill-chunk", options.prefill_chunk),
+        ("--batch", options.batch != 1),
+        ("--argmax", options.argmax),
+        ("--quant-method", options.quant_method),
+        ("--no-weights", options.no_weights),
+    )
+    if option := _first_set(of_language_models):
+        raise Error(
+            f"{option} has no effect with {options.model}", "it is an option of language models"
+        )
+    is_integer = static_quantization.is_integer_scheme(options.quant)
+    if is_integer:
+        static_quantization.IntegerScheme.parse(options.quant)
+    scheme = options.quant if is_integer else _quant(options)
+    platform = _platform(options, progress)
+    output_folder.check(options.output, workflow.DESIGN_FILES)
+    progress.stage("load the module")
+    made = module_file.load(options.model, options.seed)
+    if is_integer:
+        progress.stage("calibrate")
+    module, scheme = static_quantization.applied(
+        made.module, made.inputs, scheme, options.calibration
+    )
+    progress.stage("export")
+    lowered, tensors = api.lower(module, made.inputs, made.names)
+    api.write_design(lowered, tensors, (platform, scheme), options.output, progress.stage)
     return 0
 
 

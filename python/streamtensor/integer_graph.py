@@ -1,6 +1,5 @@
 """Rewrites a graph of operators on real numbers to one on integers, where values have scales."""
 
-import copy
 import math
 
 import torch
@@ -23,7 +22,7 @@ class Rewriter:
         self._reals, self._integers = {}, {}
 
     def run(self) -> torch.fx.GraphModule:
-        self._graph.set_codegen(copy.deepcopy(self._values.module.graph._codegen))
+        self._graph.set_codegen(self._values.module.graph._codegen)
         for node in self._values.nodes:
             self._rewrite(node)
         self._graph.eliminate_dead_code()

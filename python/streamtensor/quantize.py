@@ -86,6 +86,11 @@ class Scheme:
             "bf16": cls(name, kv=16),
             "fp32": cls(name),
         }
+        if name == "int8":
+            raise Error(
+                f"--quant '{text}' takes modules without a KV cache",
+                f"accepted for language models are {', '.join(known)}",
+            )
         if name not in known:
             raise Error(
                 f"--quant '{text}': there is no scheme '{name}'", f"accepted are {', '.join(known)}"

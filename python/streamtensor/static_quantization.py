@@ -58,6 +58,18 @@ def is_integer_scheme(quant: str | None) -> bool:
     return quant is not None and quant.partition(",")[0] == "int8"
 
 
+def applied(module, example_inputs, quant: str | None, calibration):
+    """The module in integer arithmetic if the scheme is one of ours; and the compiler's scheme."""
+    if is_integer_scheme(quant):
+        return quantized(module, example_inputs, calibration, quant), None
+    if calibration is not None:
+        raise Error(
+            f"calibration has no effect with quant={quant!r}",
+            "accepted is quant='int8', whose activations have ranges",
+        )
+    return module, quant
+
+
 def quantized(module, example_inputs, calibration, quant: str = "int8") -> torch.fx.GraphModule:
     """The module in integer arithmetic, as a module of the same inputs and results.
 

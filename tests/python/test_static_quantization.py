@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import streamtensor
-from streamtensor import integer_operators
+from streamtensor.errors import Error
 
 F, ours = nn.functional, torch.ops.streamtensor
 
@@ -72,16 +72,20 @@ class Digits:
     def trained(self, kind: type) -> nn.Module:
         if kind not in self._trained:
             torch.manual_seed(0)
-            net = kind()
-            optimizer = torch.optim.Adam(net.parameters(), 0.01)
-            for _ in range(8):
-                order = torch.randperm(len(self.seen))
-                for part in order.split(64):
-                    optimizer.zero_grad()
-                    F.cross_entropy(net(self.seen[part]), self.seen_labels[part]).backward()
-                    optimizer.step()
-            self._trained[kind] = net.eval().requires_grad_(False)
+            threads = torch.get_num_threads()
+            torch.set_num_threads(1)  # the networks are too small for more
+            self._trained[kind] = self._train(kind())
+            torch.set_num_threads(threads)
         return self._trained[kind]
+
+    def _train(self, net: nn.Module) -> nn.Module:
+        optimizer = torch.optim.Adam(net.parameters(), 0.01)
+        for _ in range(8):
+            for part in torch.randperm(len(self.seen)).split(64):
+                optimizer.zero_grad()
+                F.cross_entropy(net(self.seen[part]), self.seen_labels[part]).backward()
+                optimizer.step()
+        return net.eval().requires_grad_(False)
 
     def share(self, net) -> float:
         return 100 * float((net(self.held).argmax(1) == self.held_labels).float().mean())
@@ -112,3 +116,138 @@ def test_a_design_equals_the_reference(digits):
             assert torch.equal(
                 design(digits.held[at : at + 1]), reference(digits.held[at : at + 1])
             )
+
+
+class Every(nn.Module):
+    """Operators that have forms in integers, and some between them that have none."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(2, 8, 3, padding="same", dilation=2)
+        self.grouped = nn.Conv2d(8, 12, 3, stride=2, padding=1, groups=4)
+        self.depthwise = nn.Conv2d(12, 24, (1, 3), padding=(0, 1), groups=12)
+        self.squeeze, self.excite = nn.Conv2d(24, 4, 1), nn.Conv2d(4, 24, 1)
+        self.up = nn.ConvTranspose2d(24, 8, 3, 2, 1, 1, groups=2)
+        self.norm = nn.BatchNorm2d(8)
+        self.rows = nn.Linear(20, 6)
+        self.curve = nn.Conv1d(6, 3, 3, padding=1)
+
+    def forward(self, x):
+        wide = F.relu(F.max_pool2d(self.stem(x), 3, 1, 1))
+        x = self.depthwise(F.hardtanh(self.grouped(wide), -0.5, 0.75))
+        gate = F.hardsigmoid(self.excite(F.relu(self.squeeze(x.mean((2, 3), keepdim=True)))))
+        x = F.relu6(self.norm(self.up(x * gate)))
+        first, second = torch.cat((x, wide), 1).chunk(2, 1)
+        x = torch.cat(
+            (first + second, F.interpolate(F.avg_pool2d(x, 2), scale_factor=2), second), 1
+        )
+        x = F.max_pool2d(F.pad(x[:, :20], (1, 0)), 2, ceil_mode=True)
+        x = F.hardswish(self.rows(x.permute(0, 2, 3, 1))).flatten(1, 2).transpose(1, 2)
+        return self.curve(x), gate
+
+
+def test_every_form_in_a_design():
+    torch.manual_seed(3)
+    net = Every().eval().requires_grad_(False)
+    net.norm.running_mean.normal_(0, 0.1)
+    net.norm.running_var.uniform_(0.5, 2)
+    inputs = [torch.randn(1, 2, 6, 8) for _ in range(4)]
+    reference = streamtensor.quantized(net, inputs[0], [(x,) for x in inputs])
+    used = {str(node.target) for node in reference.graph.nodes if node.op == "call_function"}
+    assert len([name for name in used if name.startswith("streamtensor.")]) == 10, used
+    with streamtensor.compile(reference, inputs[0]) as design:
+        for x in inputs:
+            for found, expected, exact in zip(design(x), reference(x), net(x)):
+                assert torch.equal(found, expected)
+                assert (expected - exact).norm() <= 0.03 * exact.norm()
+
+
+def test_sums_are_rounded_once():
+    """onnxruntime's addition: x * r + f32(y * q) in f32 without a rounding between."""
+    generator = numpy.random.default_rng(0)
+    x, y = (torch.from_numpy(each.ravel()) for each in numpy.mgrid[-128:128, 0:256])
+    x, y = x.to(torch.int8), y.to(torch.uint8)
+    twice = 0
+    for ratios in generator.uniform(0.01, 3, (16, 2)).astype(numpy.float32):
+        by, other = map(float, ratios)
+        found = ours.integer_add(x, y, by, other, -128, 127, False)
+        term = (y.float() * other).double()
+        once = (x.double() * by + term).float()
+        assert torch.equal(found, once.round().clamp(-128, 127).to(torch.int8))
+        plain = (x.float() * by + y.float() * other).round().clamp(-128, 127)
+        twice += int((plain != found).sum())
+    assert twice > 0
+
+
+def test_weights_of_four_bits(digits):
+    net = digits.trained(Residual)
+    found = streamtensor.quantized(net, digits.held, digits.seen, "int8,weight=i4")
+    weights = [value for name, value in found.named_buffers() if name.endswith("weight")]
+    assert max(int(each.abs().max()) for each in weights) == 7
+    assert digits.share(found) >= digits.share(net) - 5
+
+
+def _read(tmp_path, name: str, **arrays):
+    numpy.savez(tmp_path / name, **arrays)
+    return tmp_path / name
+
+
+def test_calibration_from_files(tmp_path):
+    net, image = nn.Conv2d(1, 2, 3).eval(), torch.randn(1, 1, 8, 8)
+    images = torch.randn(6, 1, 8, 8)
+    numpy.save(tmp_path / "all.npy", images.numpy())
+    (tmp_path / "apart").mkdir()
+    for at, each in enumerate(images):
+        numpy.save(tmp_path / "apart" / f"{at}.npy", each.double().numpy())
+    packed = _read(tmp_path, "all.npz", images=images.numpy())
+    expected = streamtensor.quantized(net, image, images)(image)
+    for place in (tmp_path / "all.npy", tmp_path / "apart", str(packed)):
+        assert torch.equal(streamtensor.quantized(net, image, place)(image), expected), place
+
+
+IMAGE = torch.zeros(1, 1, 8, 8)
+WRONG = {
+    "nothing": (None, "int8 needs calibration inputs"),
+    "empty": ([], "there are no calibration inputs"),
+    "no rows": (torch.zeros(0, 1, 8, 8), "there are no calibration inputs"),
+    "NaN": ([IMAGE, IMAGE / 0], "calibration input 1 has NaN in it"),
+    "infinity": ([(IMAGE + 1) / 0], "calibration input 0 has an infinity in it"),
+    "size": (torch.zeros(4, 1, 8, 9), "calibration input is 4x1x8x9 of float32"),
+    "type": ([IMAGE.int()], "calibration input 0 is 1x1x8x8 of int32"),
+    "array": ([IMAGE.numpy()], "calibration input 0 is of type ndarray, not a tensor"),
+    "two": ([(IMAGE, IMAGE)], "calibration input 0 has 2 tensors, the module takes 1"),
+    "number": (3, "calibration inputs are of type int"),
+    "path": ("nowhere.npy", "nowhere.npy: there is no such file or folder"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_calibration_is_told(name):
+    given, message = WRONG[name]
+    with pytest.raises(Error) as error:
+        streamtensor.compile(nn.Conv2d(1, 2, 3), IMAGE, quant="int8", calibration=given)
+    assert str(error.value) == message
+    assert error.value.notes[0].startswith(("accepted", "--calibration"))
+
+
+def test_wrong_files_are_told(tmp_path):
+    (tmp_path / "text.npy").write_text("no array")
+    (tmp_path / "cut.npz").write_bytes(b"PK\3\4")
+    (tmp_path / "none").mkdir()
+    for name, message in (
+        ("text.npy", "not an array"),
+        ("cut.npz", "not"),
+        ("none", "no calibration inputs in this folder"),
+    ):
+        with pytest.raises(Error, match=message) as error:
+            streamtensor.quantized(nn.Conv2d(1, 2, 3), IMAGE, tmp_path / name)
+        assert str(error.value).startswith(str(tmp_path / name))
+
+
+def test_what_int8_does_not_take():
+    with pytest.raises(Error, match="int8 finds no layer to quantize"):
+        streamtensor.quantized(nn.ReLU(), IMAGE, IMAGE)
+    with pytest.raises(Error, match="cannot read 'range=most'"):
+        streamtensor.quantized(nn.Conv2d(1, 2, 3), IMAGE, IMAGE, "int8,range=most")
+    with pytest.raises(Error, match="calibration has no effect with quant='w8a8'"):
+        streamtensor.compile(nn.Conv2d(1, 2, 3), IMAGE, quant="w8a8", calibration=IMAGE)
