@@ -13,10 +13,13 @@ _BIAS_LIMIT = 2**30
 
 
 class Rewriter:
-    """scales: those of the origins of integers. bits: of the weights."""
+    """scales: those of the origins of integers. bits: of the weights, and of the factors of sums,
+    None for f32.
+    """
 
-    def __init__(self, values: IntegerValues, scales: dict, bits: int):
-        self._values, self._scales, self._bits = values, scales, bits
+    def __init__(self, values: IntegerValues, scales: dict, bits: tuple[int, int | None]):
+        self._values, self._scales = values, scales
+        self._weight_bits, self._factor_bits = bits
         self._unsigned = {node: values.is_unsigned(node) for node in scales}
         self._graph, self._attributes = torch.fx.Graph(), {}
         self._reals, self._integers = {}, {}
@@ -104,12 +107,10 @@ class Rewriter:
 
     def _rewrite_layer(self, node, value) -> None:
         layer = self._values.layers[node]
-        weight, bias, scales = _round(layer, self._format(layer.x)[0], self._bits)
+        weight, bias, scales = _round(layer, self._format(layer.x)[0], self._weight_bits)
         sums = self._sums(node, layer, weight, bias)
         if value in self._values.wanted:
-            by = scales / torch.tensor(self._format(value)[0])
-            by = self._attach(f"{layer.name}.multiplier", by)
-            made = self._call(_ours.requantize_channels, sums, by, *self._limits(value))
+            made = self._requantized_channels(sums, scales, layer.name, value)
             self._integers[value] = self._in_shape(made, node)
         else:
             by = self._attach(f"{layer.name}.scale", scales)
@@ -186,6 +187,11 @@ class Rewriter:
         x, y = node.args
         scale = self._scale_of(value)
         ratios = [float(self._scale_of(each) / scale) for each in (x, y)]
+        if self._factor_bits:
+            factors = torch.tensor(ratios)
+            factors, shift = integer_operators.shifted_factors(factors, self._factor_bits)
+            operands = self._integer(x), self._integer(y), *factors.tolist(), shift
+            return self._call(_ours.shift_sum, *operands, *self._limits(value))
         if integer_operators.fits_fixed_point(*ratios):
             operands = self._integer(x), self._integer(y)
             return self._call(_ours.integer_add, *operands, *ratios, *self._limits(value))
@@ -193,10 +199,26 @@ class Rewriter:
         return self._call(_ours.quantize, real, float(scale), *self._limits(value))
 
     def _product(self, node, value):
-        x, y = node.args
-        multiplier = float(self._scale_of(x) * self._scale_of(y) / self._scale_of(value))
-        operands = self._integer(x), self._integer(y)
-        return self._call(_ours.integer_multiply, *operands, multiplier, *self._limits(value))
+        made = self._call(_ours.integer_product, *map(self._integer, node.args))
+        scales = self._scale_of(node.args[0]) * self._scale_of(node.args[1])
+        return self._requantized(made, scales / self._scale_of(value), value)
+
+    def _requantized(self, sums, multiplier: torch.Tensor, value):
+        """The value's integers of sums in 32 bits."""
+        limits = self._limits(value)
+        if not self._factor_bits:
+            return self._call(_ours.requantize, sums, float(multiplier), *limits)
+        factor, shift = integer_operators.shifted_factors(multiplier, self._factor_bits)
+        return self._call(_ours.shift, sums, int(factor), shift, *limits)
+
+    def _requantized_channels(self, sums, scales: torch.Tensor, name: str, value):
+        limits, by = self._limits(value), scales / self._scale_of(value)
+        if not self._factor_bits:
+            by = self._attach(f"{name}.multiplier", by)
+            return self._call(_ours.requantize_channels, sums, by, *limits)
+        factors, shift = integer_operators.shifted_factors(by, self._factor_bits)
+        factors = self._attach(f"{name}.factor", factors)
+        return self._call(_ours.shift_channels, sums, factors, shift, *limits)
 
     def _average(self, node, value):
         """The value's integers; None: f32."""
@@ -207,8 +229,8 @@ class Rewriter:
         if value is None:
             made = self._call(_ours.dequantize, sums, float(self._scale_of(x) / mean.divisor))
         else:
-            multiplier = float(self._scale_of(x) / (self._scale_of(value) * mean.divisor))
-            made = self._call(_ours.requantize, sums, multiplier, *self._limits(value))
+            by = self._scale_of(x) / (self._scale_of(value) * mean.divisor)
+            made = self._requantized(sums, by, value)
         same = len(shape_of(node)) == len(shape_of(x))
         return made if same else self._reshape(made, shape_of(node))
 

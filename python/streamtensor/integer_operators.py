@@ -3,7 +3,8 @@ arithmetic of onnxruntime's integer kernels. `integer_text` has them in MLIR.
 
 Contractions sum products of 8-bit integers in 32 bits. `requantize_channels` multiplies a sum by
 the multiplier of its channel in f32, rounds half to even, and saturates at two bounds. Unsigned
-integers are uint8, signed ones int8.
+integers are uint8, signed ones int8. `shift_channels` is the cheaper form: an integer factor, and a
+shift that all channels share.
 """
 
 import math
@@ -90,13 +91,22 @@ def fits_fixed_point(x_ratio: float, y_ratio: float) -> bool:
     return abs(math.frexp(x_ratio)[1] - math.frexp(y_ratio)[1]) < 24
 
 
-def _multiply(x, y, multiplier, low, high, unsigned):
-    return _saturated((x.int() * y.int()).float() * multiplier, low, high, unsigned)
+def _product_shape(x, y):
+    return x.new_empty(torch.broadcast_shapes(x.shape, y.shape), dtype=torch.int32)
 
 
-def _product_shape(x, y, multiplier, low, high, unsigned):
-    shape = torch.broadcast_shapes(x.shape, y.shape)
-    return x.new_empty(shape, dtype=_integer_type(unsigned))
+def _shifted(value: torch.Tensor, shift: int, low: int, high: int, unsigned: bool) -> torch.Tensor:
+    """A quotient by a power of two, rounded half up, of 64-bit integers."""
+    whole = (value + (1 << shift >> 1)) >> shift
+    return whole.clamp(low, high).to(_integer_type(unsigned))
+
+
+def shifted_factors(factors: torch.Tensor, bits: int) -> tuple[torch.Tensor, int]:
+    """Integers of so many bits with a common shift that stand for positive numbers."""
+    largest = float(factors.max())
+    shift = min(max(bits - 1 - math.frexp(largest)[1], 0), 62)
+    whole = torch.round(factors.double() * 2.0**shift).clamp(0, 2 ** (bits - 1) - 1)
+    return whole.to(torch.int32), shift
 
 
 def _window_sums(x, kernel, stride, low, high):
@@ -154,10 +164,29 @@ _define(
     _like_integers,
 )
 _define(
-    "integer_multiply",
-    "Tensor x, Tensor y, float multiplier, int low, int high, bool unsigned) -> Tensor",
-    _multiply,
+    "integer_product",
+    "Tensor x, Tensor y) -> Tensor",
+    lambda x, y: x.int() * y.int(),
     _product_shape,
+)
+_define(
+    "shift_channels",
+    "Tensor sums, Tensor factor, int shift, int low, int high, bool unsigned) -> Tensor",
+    lambda sums, factor, *rest: _shifted(sums.long() * _per_channel(factor, sums), *rest),
+    _like_integers,
+)
+_define(
+    "shift",
+    "Tensor sums, int factor, int shift, int low, int high, bool unsigned) -> Tensor",
+    lambda sums, factor, *rest: _shifted(sums.long() * factor, *rest),
+    _like_integers,
+)
+_define(
+    "shift_sum",
+    "Tensor x, Tensor y, int x_factor, int y_factor, int shift, int low, int high, bool unsigned)"
+    " -> Tensor",
+    lambda x, y, by, other, *rest: _shifted(x.long() * by + y.long() * other, *rest),
+    _like_integers,
 )
 _define(
     "integer_window_sums",

@@ -256,18 +256,63 @@ def _add(function: _Function, x_ratio, y_ratio, low, high, unsigned) -> _Tensor:
     return function.elementwise([(x, None), (y, None)], body)
 
 
-def _multiply(function: _Function, multiplier, low, high, unsigned) -> _Tensor:
+def _product(function: _Function) -> _Tensor:
     x, y = function.arguments
-    by = function.constant(multiplier, "f32")
     body = [
         _extended("%w0", "%a0", x),
         _extended("%w1", "%a1", y),
         "%w2 = arith.muli %w0, %w1 : i32",
-        "%w3 = arith.sitofp %w2 : i32 to f32",
-        f"%w4 = arith.mulf %w3, {by} : f32",
-        *_saturated(function, "%w4", low, high),
     ]
     return function.elementwise([(x, _broadcast(function, x)), (y, _broadcast(function, y))], body)
+
+
+def _shifted(function: _Function, value: str, numbers) -> list[str]:
+    shift, low, high, _ = numbers
+    half, by, low, high = (
+        function.constant(each, "i64") for each in (1 << shift >> 1, shift, low, high)
+    )
+    return [
+        f"%r0 = arith.addi {value}, {half} : i64",
+        f"%r1 = arith.shrsi %r0, {by} : i64",
+        f"%r2 = arith.maxsi %r1, {low} : i64",
+        f"%r3 = arith.minsi %r2, {high} : i64",
+        "%r4 = arith.trunci %r3 : i64 to i8",
+    ]
+
+
+def _shift_channels(function: _Function, *numbers) -> _Tensor:
+    sums, factor = function.arguments
+    body = [
+        "%w0 = arith.extsi %a0 : i32 to i64",
+        "%w1 = arith.extsi %a1 : i32 to i64",
+        "%w2 = arith.muli %w0, %w1 : i64",
+        *_shifted(function, "%w2", numbers),
+    ]
+    return function.elementwise([(sums, None), (factor, ["d1"])], body)
+
+
+def _shift(function: _Function, factor, *numbers) -> _Tensor:
+    by = function.constant(factor, "i64")
+    body = [
+        "%w0 = arith.extsi %a0 : i32 to i64",
+        f"%w1 = arith.muli %w0, {by} : i64",
+        *_shifted(function, "%w1", numbers),
+    ]
+    return function.elementwise([(function.arguments[0], None)], body)
+
+
+def _shift_sum(function: _Function, x_factor, y_factor, *numbers) -> _Tensor:
+    x, y = function.arguments
+    factors = [function.constant(each, "i64") for each in (x_factor, y_factor)]
+    body = [
+        _extended("%w0", "%a0", x, "i64"),
+        _extended("%w1", "%a1", y, "i64"),
+        f"%w2 = arith.muli %w0, {factors[0]} : i64",
+        f"%w3 = arith.muli %w1, {factors[1]} : i64",
+        "%w4 = arith.addi %w2, %w3 : i64",
+        *_shifted(function, "%w4", numbers),
+    ]
+    return function.elementwise([(x, None), (y, None)], body)
 
 
 def _broadcast(function: _Function, x: _Tensor) -> list[str]:
@@ -322,7 +367,10 @@ _TEXTS = {
     "dequantize": _dequantize,
     "quantize": _quantize,
     "integer_add": _add,
-    "integer_multiply": _multiply,
+    "integer_product": _product,
+    "shift_channels": _shift_channels,
+    "shift": _shift,
+    "shift_sum": _shift_sum,
     "integer_window_sums": _window_sums,
     "integer_max_pool": _max_pool,
 }

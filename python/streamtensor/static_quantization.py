@@ -34,12 +34,15 @@ class IntegerScheme:
 
     range: str = "max"  # how the range of activations is found
     weight: int = 8  # bits of the weights
+    # bits of the integers that sums are multiplied by; None: f32, as onnxruntime has it
+    multiplier: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> "IntegerScheme":
         choices = {
             "range": {each: each for each in activation_ranges.METHODS},
             "weight": {"i8": 8, "i4": 4},
+            "multiplier": {"f32": None, "i16": 16, "i18": 18},
         }
         found = {}
         for option in text.split(",")[1:]:
@@ -91,7 +94,8 @@ def quantized(module, example_inputs, calibration, quant: str = "int8") -> torch
     tops = {node: 255 if values.is_unsigned(node) else 127 for node in values.origins()}
     found = activation_ranges.largest(exact, tops, batches, scheme.range)
     scales = {node: _scale(found[node], top) for node, top in tops.items()}
-    return integer_graph.Rewriter(values, scales, scheme.weight).run()
+    bits = scheme.weight, scheme.multiplier
+    return integer_graph.Rewriter(values, scales, bits).run()
 
 
 def _scale(largest: float, top: int) -> float:

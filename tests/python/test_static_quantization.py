@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import streamtensor
+from streamtensor import cli, integer_operators
 from streamtensor.errors import Error
 
 F, ours = nn.functional, torch.ops.streamtensor
@@ -146,20 +147,59 @@ class Every(nn.Module):
         return self.curve(x), gate
 
 
+class Both(nn.Module):
+    def __init__(self, *nets):
+        super().__init__()
+        self.nets = nn.ModuleList(nets)
+
+    def forward(self, x):
+        return [each for net in self.nets for each in net(x)]
+
+
+ALWAYS = "quantize dequantize dequantize_channels integer_convolution integer_product"
+ALWAYS += " integer_max_pool integer_window_sums"
+
+
 def test_every_form_in_a_design():
     torch.manual_seed(3)
     net = Every().eval().requires_grad_(False)
     net.norm.running_mean.normal_(0, 0.1)
     net.norm.running_var.uniform_(0.5, 2)
     inputs = [torch.randn(1, 2, 6, 8) for _ in range(4)]
-    reference = streamtensor.quantized(net, inputs[0], [(x,) for x in inputs])
-    used = {str(node.target) for node in reference.graph.nodes if node.op == "call_function"}
-    assert len([name for name in used if name.startswith("streamtensor.")]) == 10, used
-    with streamtensor.compile(reference, inputs[0]) as design:
+    references = []
+    for scheme, own in (
+        ("int8", "requantize requantize_channels integer_add"),
+        ("int8,multiplier=i18", "shift shift_channels shift_sum"),
+    ):
+        found = streamtensor.quantized(net, inputs[0], [(x,) for x in inputs], scheme)
+        used = [getattr(node.target, "_opname", "") for node in found.graph.nodes]
+        library = {name for name in used if hasattr(ours, name)}
+        assert library == set(f"{ALWAYS} {own}".split())
+        references.append(found)
+    both = Both(*references)
+    with streamtensor.compile(both, inputs[0]) as design:
         for x in inputs:
-            for found, expected, exact in zip(design(x), reference(x), net(x)):
+            for found, expected, exact in zip(design(x), both(x), 2 * net(x), strict=True):
                 assert torch.equal(found, expected)
                 assert (expected - exact).norm() <= 0.03 * exact.norm()
+
+
+def test_integer_multipliers_are_seldom_off():
+    """By one, and the seldomer the more bits they have."""
+    torch.manual_seed(0)
+    sums = torch.randint(-(2**19), 2**19, (1, 64, 64, 64), dtype=torch.int32)
+    scales = torch.rand(64) * 2e-4 + 1e-4
+    exact = ours.requantize_channels(sums, scales, -128, 127, False)
+    rates = []
+    for bits, most in ((16, 1e-3), (18, 2e-4)):
+        factors, shift = integer_operators.shifted_factors(scales, bits)
+        assert 2 ** (bits - 2) <= int(factors.max()) < 2 ** (bits - 1)
+        found = ours.shift_channels(sums, factors, shift, -128, 127, False)
+        apart = (found.int() - exact.int()).abs()
+        assert apart.max() == 1
+        rates.append(float(apart.float().mean()))
+        assert rates[-1] <= most
+    assert 0 < rates[1] < rates[0] / 2
 
 
 def test_sums_are_rounded_once():
@@ -251,3 +291,39 @@ def test_what_int8_does_not_take():
         streamtensor.quantized(nn.Conv2d(1, 2, 3), IMAGE, IMAGE, "int8,range=most")
     with pytest.raises(Error, match="calibration has no effect with quant='w8a8'"):
         streamtensor.compile(nn.Conv2d(1, 2, 3), IMAGE, quant="w8a8", calibration=IMAGE)
+
+
+MODULE_FILE = """
+import torch
+from torch import nn
+
+def net():
+    layers = nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3)
+    return nn.Sequential(*layers).eval(), {"image": torch.zeros(1, 1, 8, 8)}
+
+def half():
+    return net()[0]
+"""
+
+
+def test_a_module_of_a_file_on_the_command_line(core_built, tmp_path, capfd):
+    file, images, folder = tmp_path / "nets.py", tmp_path / "images.npy", tmp_path / "design"
+    file.write_text(MODULE_FILE)
+    numpy.save(images, torch.randn(4, 1, 8, 8).numpy())
+
+    def run(name: str, *options) -> int:
+        words = "compile", f"{file}:{name}", "--platform", "u55c", "-o", folder, *options
+        return cli.main(list(map(str, words)))
+
+    assert run("net", "--quant", "int8", "--calibration", images) == 0
+    text = (folder / "manifest.json").read_text()
+    assert '"image"' in text and '"0.multiplier"' in text
+    for name, options, message in (
+        ("net", ("--quant", "int8"), "int8 needs calibration inputs"),
+        ("net", ("--argmax",), "--argmax has no effect with"),
+        ("net", ("--quant", "int8,range=x"), "cannot read 'range=x'"),
+        ("ten", (), "there is no function 'ten'"),
+        ("half", (), "returns Sequential, not two values"),
+    ):
+        assert run(name, *options) == 1
+        assert message in capfd.readouterr().err, message
