@@ -108,51 +108,40 @@ class Rewriter:
     def _rewrite_layer(self, node, value) -> None:
         layer = self._values.layers[node]
         weight, bias, scales = _round(layer, self._format(layer.x)[0], self._weight_bits)
-        sums = self._sums(node, layer, weight, bias)
+        sums = self._sums(node, layer, weight), self._attach(f"{layer.name}.bias", bias)
         if value in self._values.wanted:
             made = self._requantized_channels(sums, scales, layer.name, value)
             self._integers[value] = self._in_shape(made, node)
         else:
             by = self._attach(f"{layer.name}.scale", scales)
-            made = self._call(_ours.dequantize_channels, sums, by)
+            made = self._call(_ours.dequantize_channels, *sums, by)
             self._reals[node] = self._in_shape(made, node)
 
-    def _sums(self, node, layer, weight, bias):
+    def _sums(self, node, layer, weight):
         x, window = self._integer(layer.x), layer.window
-        if layer.output_padding is not None:
-            return self._transposed_sums(node, x, layer, weight, bias)
         if not window.stride:
             x = x if len(shape_of(layer.x)) == 2 else self._reshape(x, [-1, weight.shape[1]])
         elif len(shape_of(layer.x)) < weight.ndim:
             x = self._graph.call_function(aten.unsqueeze.default, (x, 0))
-        parts = (
-            self._attach(f"{layer.name}.weight", weight),
-            self._attach(f"{layer.name}.bias", bias),
-        )
+        if layer.output_padding is not None:
+            return self._transposed_sums(node, x, layer, weight)
+        weight = self._attach(f"{layer.name}.weight", weight)
         places = window.stride, window.low, window.high, window.dilation
-        return self._call(_ours.integer_convolution, x, *parts, *places, layer.groups)
+        return self._call(_ours.integer_convolution, x, weight, *places, layer.groups)
 
-    def _transposed_sums(self, node, x, layer, weight, bias):
+    def _transposed_sums(self, node, x, layer, weight):
         """As one convolution for each remainder of a place by the stride."""
-        window, channels = layer.window, len(bias)
+        window, channels = layer.window, len(weight)
         parts = spatial_decompositions.transposed_parts(
             layer.with_weight(weight), window.stride, window.dilation, layer.groups
         )
-        zeros = torch.zeros(len(parts.weight), dtype=torch.int32)
-        attributes = (
-            self._attach(f"{layer.name}.weight", parts.weight.contiguous()),
-            self._attach(f"{layer.name}.zeros", zeros),
-        )
         ones = [1] * len(parts.steps)
         places = ones, parts.border, parts.border, parts.steps
-        if len(shape_of(layer.x)) < weight.ndim:
-            x = self._graph.call_function(aten.unsqueeze.default, (x, 0))
-        sums = self._call(_ours.integer_convolution, x, *attributes, *places, layer.groups)
+        weight = self._attach(f"{layer.name}.weight", parts.weight.contiguous())
+        sums = self._call(_ours.integer_convolution, x, weight, *places, layer.groups)
         extents = shape_of(node)[-len(ones) :]
         args = (sums, channels, window.stride, window.low, extents)
-        sums = self._graph.call_function(spatial_decompositions.interleaved, args)
-        bias = self._attach(f"{layer.name}.bias", bias.reshape(-1, *ones))
-        return self._graph.call_function(aten.add.Tensor, (sums, bias))
+        return self._graph.call_function(spatial_decompositions.interleaved, args)
 
     def _in_shape(self, made, node):
         """Rows of a linear layer, or a single image, in the dims that they had."""
@@ -211,14 +200,15 @@ class Rewriter:
         factor, shift = integer_operators.shifted_factors(multiplier, self._factor_bits)
         return self._call(_ours.shift, sums, int(factor), shift, *limits)
 
-    def _requantized_channels(self, sums, scales: torch.Tensor, name: str, value):
+    def _requantized_channels(self, sums: tuple, scales: torch.Tensor, name: str, value):
+        """sums: and biases."""
         limits, by = self._limits(value), scales / self._scale_of(value)
         if not self._factor_bits:
             by = self._attach(f"{name}.multiplier", by)
-            return self._call(_ours.requantize_channels, sums, by, *limits)
+            return self._call(_ours.requantize_channels, *sums, by, *limits)
         factors, shift = integer_operators.shifted_factors(by, self._factor_bits)
         factors = self._attach(f"{name}.factor", factors)
-        return self._call(_ours.shift_channels, sums, factors, shift, *limits)
+        return self._call(_ours.shift_channels, *sums, factors, shift, *limits)
 
     def _average(self, node, value):
         """The value's integers; None: f32."""

@@ -1,10 +1,10 @@
 """The operators of networks quantized to integers: what they compute in PyTorch, exactly and in the
 arithmetic of onnxruntime's integer kernels. `integer_text` has them in MLIR.
 
-Contractions sum products of 8-bit integers in 32 bits. `requantize_channels` multiplies a sum by
-the multiplier of its channel in f32, rounds half to even, and saturates at two bounds. Unsigned
-integers are uint8, signed ones int8. `shift_channels` is the cheaper form: an integer factor, and a
-shift that all channels share.
+Contractions sum products of 8-bit integers in 32 bits. `requantize_channels` adds the bias of the
+channel, multiplies by its multiplier in f32, rounds half to even, and saturates at two bounds.
+Unsigned integers are uint8, signed ones int8. `shift_channels` is the cheaper form: an integer
+factor, and a shift that all channels share.
 """
 
 import math
@@ -51,7 +51,7 @@ def _window_extents(x, kernel, stride, low, high, dilation) -> list[int]:
     return [_extent(*each) for each in zip(x.shape[2:], kernel, stride, ends, dilation)]
 
 
-def _convolve(x, weight, bias, stride, low, high, dilation, groups):
+def _convolve(x, weight, stride, low, high, dilation, groups):
     dims = len(stride)
     padded, exact = _padded(_exact(x), low, high), _exact(weight)
     if dims == 0:
@@ -59,16 +59,20 @@ def _convolve(x, weight, bias, stride, low, high, dilation, groups):
     else:
         convolve = getattr(torch.nn.functional, f"conv{dims}d")
         found = convolve(padded, exact, None, stride, 0, dilation, groups)
-    return found.to(torch.int32) + _per_channel(bias, found)
+    return found.to(torch.int32)
 
 
-def _convolved_shape(x, weight, bias, stride, low, high, dilation, groups):
+def _convolved_shape(x, weight, stride, low, high, dilation, groups):
     extents = _window_extents(x, weight.shape[2:], stride, low, high, dilation)
     return x.new_empty([x.shape[0], weight.shape[0], *extents], dtype=torch.int32)
 
 
 def _add(x, y, x_ratio, y_ratio, low, high, unsigned):
     return _saturated(_fused_sum(x, y, x_ratio, y_ratio), low, high, unsigned)
+
+
+def _scaled(sums, bias, scale):
+    return (sums + _per_channel(bias, sums)).float() * _per_channel(scale, sums)
 
 
 def _fused_sum(x, y, x_ratio, y_ratio):
@@ -138,17 +142,15 @@ def _like_integers(x, *rest):
 
 _define(
     "integer_convolution",
-    "Tensor x, Tensor weight, Tensor bias, int[] stride, int[] low, int[] high, int[] dilation, "
+    "Tensor x, Tensor weight, int[] stride, int[] low, int[] high, int[] dilation, "
     "int groups) -> Tensor",
     _convolve,
     _convolved_shape,
 )
 _define(
     "requantize_channels",
-    "Tensor sums, Tensor multiplier, int low, int high, bool unsigned) -> Tensor",
-    lambda sums, multiplier, *rest: _saturated(
-        sums.float() * _per_channel(multiplier, sums), *rest
-    ),
+    "Tensor sums, Tensor bias, Tensor multiplier, int low, int high, bool unsigned) -> Tensor",
+    lambda sums, bias, multiplier, *rest: _saturated(_scaled(sums, bias, multiplier), *rest),
     _like_integers,
 )
 _define(
@@ -171,8 +173,11 @@ _define(
 )
 _define(
     "shift_channels",
-    "Tensor sums, Tensor factor, int shift, int low, int high, bool unsigned) -> Tensor",
-    lambda sums, factor, *rest: _shifted(sums.long() * _per_channel(factor, sums), *rest),
+    "Tensor sums, Tensor bias, Tensor factor, int shift, int low, int high, bool unsigned)"
+    " -> Tensor",
+    lambda sums, bias, factor, *rest: _shifted(
+        (sums + _per_channel(bias, sums)).long() * _per_channel(factor, sums), *rest
+    ),
     _like_integers,
 )
 _define(
@@ -217,7 +222,7 @@ _define(
 )
 _define(
     "dequantize_channels",
-    "Tensor sums, Tensor scale) -> Tensor",
-    lambda sums, scale: sums.float() * _per_channel(scale, sums),
-    lambda sums, scale: torch.empty_like(sums, dtype=torch.float32),
+    "Tensor sums, Tensor bias, Tensor scale) -> Tensor",
+    _scaled,
+    lambda sums, bias, scale: torch.empty_like(sums, dtype=torch.float32),
 )

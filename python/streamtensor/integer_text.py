@@ -3,8 +3,8 @@
     %sums = linalg.generic (n, o, y0, y1, c, u0, u1)
         sums[n, o, y0, y1] += x[n, c, y0 * stride + u0, y1 * stride + u1] * w[o, c, u0, u1]
 
-Images stay in the order of PyTorch, borders are `tensor.pad`, and the bias is what sums begin with.
-Everything else is one elementwise `linalg.generic`.
+Images stay in the order of PyTorch, and borders are `tensor.pad`. Everything else is one
+elementwise `linalg.generic`, the bias a first addition in it.
 """
 
 import torch
@@ -50,6 +50,17 @@ class _Function:
     def constant(self, number: int | float, element: str) -> str:
         text = f"{number:.9e}" if element == "f32" else str(number)
         return self.add(f"arith.constant {text} : {element}")
+
+    def filled(self, dtype: torch.dtype, shape, value: int) -> _Tensor:
+        made = _Tensor("", dtype, shape)
+        empty, number = (
+            self.add(f"tensor.empty() : {made.type}"),
+            self.constant(value, made.element),
+        )
+        name = self.add(
+            f"linalg.fill ins({number} : {made.element}) outs({empty} : {made.type}) -> {made.type}"
+        )
+        return _Tensor(name, dtype, shape)
 
     def generic(self, loops: dict, operands: list, made: _Tensor, places, body) -> _Tensor:
         """loops: kinds by name. operands: tensors with subscripts. made: the result's type, or its
@@ -154,36 +165,33 @@ def _saturated(function: _Function, value: str, low: int, high: int) -> list[str
     ]
 
 
-def _grouped(function: _Function, x: _Tensor, weight: _Tensor, bias: _Tensor, groups: int):
+def _grouped(function: _Function, x: _Tensor, weight: _Tensor, groups: int):
     """The operands with a dim of groups where one has several channels of a group; and the
     subscripts of the image's channels, of the filters' and of the result's.
     """
     several, outs = weight.shape[1] > 1, weight.shape[0] // groups
     if groups == 1:
-        return (x, weight, bias), (["c"], ["o", "c"], ["o"])
+        return (x, weight), (["c"], ["o", "c"], ["o"])
     if several:
         x = function.split(x, 1, [groups, weight.shape[1]])
     else:
         weight = function.join(weight, 0)
     if outs > 1:
         weight = function.split(weight, 0, [groups, outs])
-        bias = function.split(bias, 0, [groups, outs])
     own, out = ["c"] * several, ["o"] * (outs > 1)
-    return (x, weight, bias), (["g", *own], ["g", *out, *own], ["g", *out])
+    return (x, weight), (["g", *own], ["g", *out, *own], ["g", *out])
 
 
 def _convolution(function: _Function, stride, low, high, dilation, groups) -> _Tensor:
-    x, weight, bias = function.arguments
+    x, weight = function.arguments
+    result, places, taps = function.result, _letters("y", len(stride)), _letters("u", len(stride))
     x = function.pad(x, low, high, 0)
-    (x, weight, bias), (own, filters, made) = _grouped(function, x, weight, bias, groups)
-    places, taps = _letters("y", len(stride)), _letters("u", len(stride))
+    (x, weight), (own, filters, made) = _grouped(function, x, weight, groups)
     at = ["n", *made, *places]
     outer = dict.fromkeys(at, "parallel")
     inner = dict.fromkeys([*(["c"] if "c" in filters else []), *taps], "reduction")
-    channels = bias.shape
-    result = function.result
-    begin = _Tensor("", result.dtype, [result.shape[0], *channels, *result.shape[2:]])
-    begin = function.generic(outer, [(bias, made)], begin, at, [])
+    channels = [result.shape[1]] if len(made) == 1 else [groups, result.shape[1] // groups]
+    begin = function.filled(result.dtype, [result.shape[0], *channels, *result.shape[2:]], 0)
     body = [
         _extended("%w0", "%a0", x),
         _extended("%w1", "%a1", weight),
@@ -198,14 +206,22 @@ def _convolution(function: _Function, stride, low, high, dilation, groups) -> _T
     return function.join(sums, 1) if len(channels) > 1 else sums
 
 
+_SCALED = [
+    "%w0 = arith.addi %a0, %a1 : i32",
+    "%w1 = arith.sitofp %w0 : i32 to f32",
+    "%w2 = arith.mulf %w1, %a2 : f32",
+]
+
+
+def _by_channel(function: _Function, body) -> _Tensor:
+    """Of sums, biases and multipliers."""
+    sums, *channels = function.arguments
+    return function.elementwise([(sums, None), *((each, ["d1"]) for each in channels)], body)
+
+
 def _requantize_channels(function: _Function, low, high, unsigned) -> _Tensor:
-    sums, multiplier = function.arguments
-    body = [
-        _as_float("%w0", "%a0", sums),
-        "%w1 = arith.mulf %w0, %a1 : f32",
-        *_saturated(function, "%w1", low, high),
-    ]
-    return function.elementwise([(sums, None), (multiplier, ["d1"])], body)
+    body = [*_SCALED, *_saturated(function, "%w2", low, high)]
+    return _by_channel(function, body)
 
 
 def _requantize(function: _Function, multiplier, low, high, unsigned) -> _Tensor:
@@ -219,9 +235,7 @@ def _requantize(function: _Function, multiplier, low, high, unsigned) -> _Tensor
 
 
 def _dequantize_channels(function: _Function) -> _Tensor:
-    sums, scale = function.arguments
-    body = [_as_float("%w0", "%a0", sums), "%w1 = arith.mulf %w0, %a1 : f32"]
-    return function.elementwise([(sums, None), (scale, ["d1"])], body)
+    return _by_channel(function, _SCALED)
 
 
 def _dequantize(function: _Function, scale) -> _Tensor:
@@ -281,14 +295,14 @@ def _shifted(function: _Function, value: str, numbers) -> list[str]:
 
 
 def _shift_channels(function: _Function, *numbers) -> _Tensor:
-    sums, factor = function.arguments
     body = [
-        "%w0 = arith.extsi %a0 : i32 to i64",
-        "%w1 = arith.extsi %a1 : i32 to i64",
-        "%w2 = arith.muli %w0, %w1 : i64",
-        *_shifted(function, "%w2", numbers),
+        "%w0 = arith.addi %a0, %a1 : i32",
+        "%w1 = arith.extsi %w0 : i32 to i64",
+        "%w2 = arith.extsi %a2 : i32 to i64",
+        "%w3 = arith.muli %w1, %w2 : i64",
+        *_shifted(function, "%w3", numbers),
     ]
-    return function.elementwise([(sums, None), (factor, ["d1"])], body)
+    return _by_channel(function, body)
 
 
 def _shift(function: _Function, factor, *numbers) -> _Tensor:
@@ -328,11 +342,7 @@ def _of_windows(function: _Function, x: _Tensor, window, first: int, body) -> _T
     """A reduction over windows. window: kernel, stride, dilation. first: what it begins with."""
     kernel, stride, dilation = window
     made, places = function.result, ["n", "c", *_letters("y", len(kernel))]
-    empty = function.add(f"tensor.empty() : {made.type}")
-    fill = function.constant(first, made.element)
-    begin = function.add(
-        f"linalg.fill ins({fill} : {made.element}) outs({empty} : {made.type}) -> {made.type}"
-    )
+    begin = function.filled(made.dtype, made.shape, first)
     shape = function.add(f"tensor.empty() : {_type(x.dtype, kernel)}")
     loops = dict.fromkeys(places, "parallel")
     loops |= dict.fromkeys(_letters("u", len(kernel)), "reduction")
@@ -340,7 +350,6 @@ def _of_windows(function: _Function, x: _Tensor, window, first: int, body) -> _T
         (x, ["n", "c", *_windows(stride, dilation, made.shape[2:])]),
         (_Tensor(shape, x.dtype, kernel), _letters("u", len(kernel))),
     ]
-    begin = _Tensor(begin, made.dtype, made.shape)
     return function.generic(loops, operands, begin, places, body)
 
 

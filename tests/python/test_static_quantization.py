@@ -189,12 +189,13 @@ def test_integer_multipliers_are_seldom_off():
     torch.manual_seed(0)
     sums = torch.randint(-(2**19), 2**19, (1, 64, 64, 64), dtype=torch.int32)
     scales = torch.rand(64) * 2e-4 + 1e-4
-    exact = ours.requantize_channels(sums, scales, -128, 127, False)
+    bias = torch.zeros(64, dtype=torch.int32)
+    exact = ours.requantize_channels(sums, bias, scales, -128, 127, False)
     rates = []
     for bits, most in ((16, 1e-3), (18, 2e-4)):
         factors, shift = integer_operators.shifted_factors(scales, bits)
         assert 2 ** (bits - 2) <= int(factors.max()) < 2 ** (bits - 1)
-        found = ours.shift_channels(sums, factors, shift, -128, 127, False)
+        found = ours.shift_channels(sums, bias, factors, shift, -128, 127, False)
         apart = (found.int() - exact.int()).abs()
         assert apart.max() == 1
         rates.append(float(apart.float().mean()))
