@@ -202,6 +202,8 @@ def is_move(node) -> bool:
         fill = node.args[3:] if node.target is aten.pad.default else node.args[2:]
         return node.args[2:3] in ((), ("constant",), (0,), (0.0,)) and not any(fill)
     packet = getattr(node.target, "overloadpacket", None)
+    if packet is aten.dropout and node.args[2:] != (False,):
+        return False
     return packet in _MOVES and is_real(node) and repetition(node) is None
 
 

@@ -82,6 +82,7 @@ def quantized(module, example_inputs, calibration, quant: str = "int8") -> torch
     several = isinstance(example_inputs, (tuple, list))
     inputs = tuple(example_inputs) if several else (example_inputs,)
     batches = calibration_inputs.read(calibration, inputs)
+    _check_mode(module)
     exact = graph.exported_graph(module, inputs)
     _slice_parts(exact.graph)
     _bound_first(exact.graph)
@@ -89,13 +90,22 @@ def quantized(module, example_inputs, calibration, quant: str = "int8") -> torch
     values = integer_values.IntegerValues(exact)
     if not values.layers:
         raise Error(
-            "int8 finds no layer to quantize", "accepted are convolutions and linear layers"
+            "int8 finds no layer to quantize",
+            "accepted are convolutions and linear layers of float32",
         )
     tops = {node: 255 if values.is_unsigned(node) else 127 for node in values.origins()}
     found = activation_ranges.largest(exact, tops, batches, scheme.range)
     scales = {node: _scale(found[node], top) for node, top in tops.items()}
     bits = scheme.weight, scheme.multiplier
     return integer_graph.Rewriter(values, scales, bits).run()
+
+
+def _check_mode(module) -> None:
+    """Rejects what computes with statistics of the batch, or at random."""
+    learning = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd)
+    for name, part in getattr(module, "named_modules", dict)():
+        if part.training and isinstance(part, learning):
+            raise Error(f"'{name}' is in training mode", "accepted is what module.eval() gives")
 
 
 def _scale(largest: float, top: int) -> float:

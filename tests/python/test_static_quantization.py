@@ -4,6 +4,7 @@ formulas, designs against the reference in PyTorch, and what is refused.
 
 import gzip
 import importlib.util
+import subprocess
 from pathlib import Path
 
 import numpy
@@ -12,7 +13,7 @@ import torch
 from torch import nn
 
 import streamtensor
-from streamtensor import cli, integer_operators
+from streamtensor import cli, core, integer_operators
 from streamtensor.errors import Error
 
 F, ours = nn.functional, torch.ops.streamtensor
@@ -24,14 +25,15 @@ def _normed(*arguments, act=nn.ReLU, **options):
 
 
 class Residual(nn.Module):
-    def __init__(self):
+    def __init__(self, width=16):
         super().__init__()
-        self.stem = _normed(1, 16, 3, padding=1)
-        self.first = _normed(16, 16, 3, padding=1)
-        self.second = _normed(16, 16, 3, padding=1, act=nn.Identity)
-        self.short = _normed(16, 32, 1, stride=2, act=nn.Identity)
-        self.third = _normed(16, 32, 3, stride=2, padding=1, act=nn.Identity)
-        self.last = nn.Linear(32, 10)
+        wide = 2 * width
+        self.stem = _normed(1, width, 3, padding=1)
+        self.first = _normed(width, width, 3, padding=1)
+        self.second = _normed(width, width, 3, padding=1, act=nn.Identity)
+        self.short = _normed(width, wide, 1, stride=2, act=nn.Identity)
+        self.third = _normed(width, wide, 3, stride=2, padding=1, act=nn.Identity)
+        self.last = nn.Linear(wide, 10)
 
     def forward(self, x):
         x = self.stem(x)
@@ -107,16 +109,21 @@ def test_int8_keeps_the_accuracy(digits, kind):
         assert digits.share(found) >= exact - 1, method
 
 
-def test_a_design_equals_the_reference(digits):
-    net, image = digits.trained(Residual), digits.held[:1]
+def test_a_design_equals_the_reference(digits, tmp_path):
+    """The emitted C++, and the evaluator of the last level."""
+    torch.manual_seed(1)
+    net, image = Residual(4).eval().requires_grad_(False), digits.held[:1]
     reference = streamtensor.quantized(net, (image,), digits.seen[:32])
     with streamtensor.compile(
-        net, (image,), quant="int8", calibration=digits.seen[:32], names=["image"]
+        net, (image,), quant="int8", calibration=digits.seen[:32], output=tmp_path / "d"
     ) as design:
         for at in range(4):
             assert torch.equal(
                 design(digits.held[at : at + 1]), reference(digits.held[at : at + 1])
             )
+    beside = core.find_file(core.COMPILER).parent / "unit" / "compare_design"
+    done = subprocess.run([beside, tmp_path / "d"], capture_output=True, text=True)
+    assert done.stdout.endswith(": the same\n"), done.stdout + done.stderr[-2000:]
 
 
 class Every(nn.Module):
@@ -288,6 +295,8 @@ def test_wrong_files_are_told(tmp_path):
 def test_what_int8_does_not_take():
     with pytest.raises(Error, match="int8 finds no layer to quantize"):
         streamtensor.quantized(nn.ReLU(), IMAGE, IMAGE)
+    with pytest.raises(Error, match="'1' is in training mode"):
+        streamtensor.quantized(_normed(1, 2, 3), IMAGE, IMAGE)
     with pytest.raises(Error, match="cannot read 'range=most'"):
         streamtensor.quantized(nn.Conv2d(1, 2, 3), IMAGE, IMAGE, "int8,range=most")
     with pytest.raises(Error, match="calibration has no effect with quant='w8a8'"):
