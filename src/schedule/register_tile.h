@@ -35,8 +35,8 @@ struct tile_choice {
 	int64_t result_lanes; /* as those of the kernel */
 };
 
-/* Is the kernel a reduction with a parallel loop that some operand does not vary along, so that sums
- * side by side share what they read? Updates may depend on reduction loops. */
+/* Is the kernel a reduction with a parallel loop that some operand does not vary along, so that
+ * sums side by side share what they read? Updates may depend on reduction loops. */
 bool is_contraction(const struct op *op);
 /* Lanes in which a reader takes words of so many: the most that divide them, at most `most`. */
 int64_t tile_reader_lanes(int64_t lanes, int64_t most);
