@@ -1,14 +1,14 @@
 /* Finds the channels of values and kernels (fold_channels.h).  A convolution tells them: weights
  * vary along channels of its result, and along those of its operand in a reduction that no place
- * of the image moves.  Other kernels leave channels apart, so what is known of one side holds for the
- * other. */
+ * of the image moves.  Other kernels leave channels apart, so what is known of one side holds
+ * for the other. */
 #include "folding/fold_channels.h"
 #include "ir/kernel_edit.h"
 #include "schedule/kernel_schedule.h"
 #include "schedule/register_tile.h"
 #include "schedule/tensor_sources.h"
 
-struct search {
+struct channel_search {
 	struct module *module;
 	bool changed; /* a value got its channels in this round */
 };
@@ -19,7 +19,7 @@ static int64_t channel_pitch(const struct value *value)
 	return value->data ? *(const int64_t *)value->data : 0;
 }
 
-static void set_channel_pitch(struct search *s, struct value *value, int64_t pitch)
+static void set_channel_pitch(struct channel_search *s, struct value *value, int64_t pitch)
 {
 	if (pitch <= 0 || value->data)
 		return;
@@ -82,7 +82,7 @@ static int only_loop(const struct op *op, int image, bool reduction)
 	return found;
 }
 
-static void learn_from_contraction(struct search *s, struct op *op, int image)
+static void learn_from_contraction(struct channel_search *s, struct op *op, int image)
 {
 	const struct access *access = &op->kernel->operand[image];
 	int channel = only_loop(op, image, false);
@@ -96,7 +96,7 @@ static void learn_from_contraction(struct search *s, struct op *op, int image)
 	set_channel_pitch(s, op->result[0], op->kernel->result.stride[channel]);
 }
 
-static void learn_from_neighbours(struct search *s, struct op *op)
+static void learn_from_neighbours(struct channel_search *s, struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
 	for (int j = 0; j < op->operands; j++)
@@ -113,7 +113,7 @@ static void learn_from_neighbours(struct search *s, struct op *op)
 		}
 }
 
-static void find_channels(struct search *s, struct block *block)
+static void find_channels(struct channel_search *s, struct block *block)
 {
 	do {
 		s->changed = false;
@@ -149,7 +149,7 @@ static bool has_places(const struct kernel *kernel, int image, int channel)
 
 /* Can the kernel be folded, and which are its channels?  Sums of reals are left alone: their order
  * is the source's. */
-static bool is_foldable(const struct search *s, struct op *op, struct folded_kernel *folded)
+static bool is_foldable(const struct channel_search *s, struct op *op, struct folded_kernel *folded)
 {
 	const struct kernel *kernel = op->kernel;
 	int64_t pitch = op->code == OP_KERNEL ? channel_pitch(op->result[0]) : 0;
@@ -177,7 +177,7 @@ static bool is_foldable(const struct search *s, struct op *op, struct folded_ker
 
 struct folded_kernels find_folded_kernels(struct module *module, struct block *block)
 {
-	struct search s = { .module = module };
+	struct channel_search s = { .module = module };
 	struct folded_kernel folded;
 	VEC(struct folded_kernel) found = { 0 };
 	ir_clear_data(block);

@@ -67,8 +67,8 @@ const struct attr *walk_segment(
 	return attr_dictionary(module, walk->run ? 9 : 7, items);
 }
 
-/* Words of several rows hold whole ones, without padding. */
-static void check_rows(
+/* The first element of lane `from` in words of several rows: these are whole, without padding. */
+static int64_t row_base(
         struct design *design, const struct image *image, int64_t from, int64_t lanes)
 {
 	int64_t row_lanes = sequence_row_lanes(&image->order);
@@ -76,6 +76,21 @@ static void check_rows(
 	        !image->order.conditions && !image->padding && lanes % row_lanes == 0 &&
 	                from % row_lanes == 0,
 	        "a word of several rows is cut within one");
+	return image->order.offset + from / row_lanes * image->order.row_stride;
+}
+
+/* A condition on padding for a segment: without replays, for the lanes from `from` on. */
+static const struct attr *segment_condition(
+        struct design *design, const struct sequence *order, const int64_t *row, int64_t from)
+{
+	int64_t *condition = ARENA_ARRAY(design->module->arena, int64_t, order->dims + 2);
+	int at = 0;
+	for (int i = 0; i < order->dims; i++)
+		if (order->stride[i])
+			condition[at++] = row[i];
+	condition[at++] = row[order->dims];
+	condition[at++] = row[order->dims + 1] - from * row[order->dims];
+	return attr_integers(design->module, at, condition);
 }
 
 const struct attr *image_segment(struct design *design, const struct segment_place *place,
@@ -95,8 +110,7 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 		stride[dims++] = order->stride[i];
 	}
 	if (order->rows > 1) {
-		check_rows(design, image, from, lanes);
-		base = order->offset + from / row_lanes * order->row_stride;
+		base = row_base(design, image, from, lanes);
 		trip[dims] = lanes / row_lanes;
 		stride[dims++] = order->row_stride;
 		lanes = row_lanes;
@@ -105,17 +119,9 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 	stride[dims++] = order->lane_stride;
 	int count = order->conditions;
 	const struct attr **conditions = ARENA_ARRAY(arena, const struct attr *, count + 2);
-	for (int c = 0; c < order->conditions; c++) {
-		const int64_t *row = order->condition + c * (order->dims + 2);
-		int64_t *condition_row = ARENA_ARRAY(arena, int64_t, dims + 1);
-		int at = 0;
-		for (int i = 0; i < order->dims; i++)
-			if (order->stride[i])
-				condition_row[at++] = row[i];
-		condition_row[at++] = row[order->dims];
-		condition_row[at] = row[order->dims + 1] - from * row[order->dims];
-		conditions[c] = attr_integers(design->module, dims + 1, condition_row);
-	}
+	for (int c = 0; c < order->conditions; c++)
+		conditions[c] = segment_condition(
+		        design, order, order->condition + c * (order->dims + 2), from);
 	if (image->padding) {
 		int64_t *lane_row = ARENA_ARRAY(arena, int64_t, dims + 1);
 		lane_row[dims - 1] = 1;
