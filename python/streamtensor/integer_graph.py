@@ -108,7 +108,8 @@ class Rewriter:
     def _rewrite_layer(self, node, value) -> None:
         layer = self._values.layers[node]
         weight, bias, scales = _round(layer, self._format(layer.x)[0], self._weight_bits)
-        sums = self._sums(node, layer, weight), self._attach(f"{layer.name}.bias", bias)
+        made, bias = self._sums(node, layer, weight, bias)
+        sums = made, self._attach(f"{layer.name}.bias", bias)
         if value in self._values.wanted:
             made = self._requantized_channels(sums, scales, layer.name, value)
             self._integers[value] = self._in_shape(made, node)
@@ -117,17 +118,23 @@ class Rewriter:
             made = self._call(_ours.dequantize_channels, *sums, by)
             self._reals[node] = self._in_shape(made, node)
 
-    def _sums(self, node, layer, weight):
+    def _sums(self, node, layer, weight, bias):
+        """The sums, and the bias that is left to add."""
         x, window = self._integer(layer.x), layer.window
         if not window.stride:
             x = x if len(shape_of(layer.x)) == 2 else self._reshape(x, [-1, weight.shape[1]])
         elif len(shape_of(layer.x)) < weight.ndim:
             x = self._graph.call_function(aten.unsqueeze.default, (x, 0))
         if layer.output_padding is not None:
-            return self._transposed_sums(node, x, layer, weight)
+            return self._transposed_sums(node, x, layer, weight), bias
+        border = 0
+        if self._format(layer.x)[1]:
+            x, border = self._call(_ours.center, x), -integer_operators.CENTER
+            bias = bias - border * weight.flatten(1).sum(1, dtype=torch.int32)
         weight = self._attach(f"{layer.name}.weight", weight)
         places = window.stride, window.low, window.high, window.dilation
-        return self._call(_ours.integer_convolution, x, weight, *places, layer.groups)
+        made = self._call(_ours.integer_convolution, x, weight, *places, layer.groups, border)
+        return made, bias
 
     def _transposed_sums(self, node, x, layer, weight):
         """As one convolution for each remainder of a place by the stride."""
@@ -138,7 +145,7 @@ class Rewriter:
         ones = [1] * len(parts.steps)
         places = ones, parts.border, parts.border, parts.steps
         weight = self._attach(f"{layer.name}.weight", parts.weight.contiguous())
-        sums = self._call(_ours.integer_convolution, x, weight, *places, layer.groups)
+        sums = self._call(_ours.integer_convolution, x, weight, *places, layer.groups, 0)
         extents = shape_of(node)[-len(ones) :]
         args = (sums, channels, window.stride, window.low, extents)
         return self._graph.call_function(spatial_decompositions.interleaved, args)

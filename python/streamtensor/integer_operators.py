@@ -3,8 +3,9 @@ arithmetic of onnxruntime's integer kernels. `integer_text` has them in MLIR.
 
 Contractions sum products of 8-bit integers in 32 bits. `requantize_channels` adds the bias of the
 channel, multiplies by its multiplier in f32, rounds half to even, and saturates at two bounds.
-Unsigned integers are uint8, signed ones int8. `shift_channels` is the cheaper form: an integer
-factor, and a shift that all channels share.
+Unsigned integers are uint8, signed ones int8. `center` subtracts 128 of unsigned ones, since two
+products of signed bytes share a DSP; what the sums then lack is added to the bias. `shift_channels`
+is the cheaper form: an integer factor, and a shift that all channels share.
 """
 
 import math
@@ -12,6 +13,8 @@ import math
 import torch
 
 from .recurrences import library
+
+CENTER = 128  # of unsigned bytes
 
 
 def _define(name: str, schema: str, compute, shape) -> None:
@@ -51,9 +54,9 @@ def _window_extents(x, kernel, stride, low, high, dilation) -> list[int]:
     return [_extent(*each) for each in zip(x.shape[2:], kernel, stride, ends, dilation)]
 
 
-def _convolve(x, weight, stride, low, high, dilation, groups):
+def _convolve(x, weight, stride, low, high, dilation, groups, border):
     dims = len(stride)
-    padded, exact = _padded(_exact(x), low, high), _exact(weight)
+    padded, exact = _padded(_exact(x), low, high, border), _exact(weight)
     if dims == 0:
         found = torch.nn.functional.linear(padded, exact)
     else:
@@ -62,7 +65,7 @@ def _convolve(x, weight, stride, low, high, dilation, groups):
     return found.to(torch.int32)
 
 
-def _convolved_shape(x, weight, stride, low, high, dilation, groups):
+def _convolved_shape(x, weight, stride, low, high, dilation, groups, border):
     extents = _window_extents(x, weight.shape[2:], stride, low, high, dilation)
     return x.new_empty([x.shape[0], weight.shape[0], *extents], dtype=torch.int32)
 
@@ -143,9 +146,15 @@ def _like_integers(x, *rest):
 _define(
     "integer_convolution",
     "Tensor x, Tensor weight, int[] stride, int[] low, int[] high, int[] dilation, "
-    "int groups) -> Tensor",
+    "int groups, int border) -> Tensor",
     _convolve,
     _convolved_shape,
+)
+_define(
+    "center",
+    "Tensor x) -> Tensor",
+    lambda x: (x.int() - CENTER).to(torch.int8),
+    lambda x: torch.empty_like(x, dtype=torch.int8),
 )
 _define(
     "requantize_channels",

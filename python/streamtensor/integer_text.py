@@ -9,7 +9,7 @@ elementwise `linalg.generic`, the bias a first addition in it.
 
 import torch
 
-from .integer_operators import fixed_point, least
+from .integer_operators import CENTER, fixed_point, least
 
 _ELEMENTS = {torch.float32: "f32", torch.int32: "i32", torch.int8: "i8", torch.uint8: "i8"}
 
@@ -182,10 +182,10 @@ def _grouped(function: _Function, x: _Tensor, weight: _Tensor, groups: int):
     return (x, weight), (["g", *own], ["g", *out, *own], ["g", *out])
 
 
-def _convolution(function: _Function, stride, low, high, dilation, groups) -> _Tensor:
+def _convolution(function: _Function, stride, low, high, dilation, groups, border) -> _Tensor:
     x, weight = function.arguments
     result, places, taps = function.result, _letters("y", len(stride)), _letters("u", len(stride))
-    x = function.pad(x, low, high, 0)
+    x = function.pad(x, low, high, border)
     (x, weight), (own, filters, made) = _grouped(function, x, weight, groups)
     at = ["n", *made, *places]
     outer = dict.fromkeys(at, "parallel")
@@ -204,6 +204,11 @@ def _convolution(function: _Function, stride, low, high, dilation, groups) -> _T
     ]
     sums = function.generic(outer | inner, operands, begin, at, body)
     return function.join(sums, 1) if len(channels) > 1 else sums
+
+
+def _center(function: _Function) -> _Tensor:
+    x, least_number = function.arguments[0], function.constant(-CENTER, "i8")
+    return function.elementwise([(x, None)], [f"%w0 = arith.xori %a0, {least_number} : i8"])
 
 
 _SCALED = [
@@ -370,6 +375,7 @@ def _max_pool(function: _Function, kernel, stride, low, high, dilation) -> _Tens
 
 _TEXTS = {
     "integer_convolution": _convolution,
+    "center": _center,
     "requantize": _requantize,
     "requantize_channels": _requantize_channels,
     "dequantize_channels": _dequantize_channels,

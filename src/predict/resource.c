@@ -84,7 +84,7 @@ static int64_t *operations_of(
 	return &c->operations[(size_t)code * 3 + class];
 }
 
-/* Bits of the wider operand of an integer product, without its sign extension. */
+/* Bits of the wider operand of an integer product, without its extension. */
 static int factor_bits(const struct op *op)
 {
 	int bits = 0;
@@ -92,10 +92,11 @@ static int factor_bits(const struct op *op)
 		const struct op *extension = op->operand[i]->def;
 		if (extension && extension->code == OP_BROADCAST)
 			extension = extension->operand[0]->def;
-		const struct value *factor = extension && extension->code == OP_EXTSI
-		        ? extension->operand[0]
-		        : op->operand[i];
-		int width = type_scalar(factor->type)->width;
+		bool extends =
+		        extension && (extension->code == OP_EXTSI || extension->code == OP_EXTUI);
+		const struct value *factor = extends ? extension->operand[0] : op->operand[i];
+		int sign = extends && extension->code == OP_EXTUI;
+		int width = type_scalar(factor->type)->width + sign;
 		bits = width > bits ? width : bits;
 	}
 	return bits;

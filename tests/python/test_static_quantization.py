@@ -163,7 +163,7 @@ class Both(nn.Module):
         return [each for net in self.nets for each in net(x)]
 
 
-ALWAYS = "quantize dequantize dequantize_channels integer_convolution integer_product"
+ALWAYS = "quantize center dequantize dequantize_channels integer_convolution integer_product"
 ALWAYS += " integer_max_pool integer_window_sums"
 
 
