@@ -56,7 +56,7 @@ static struct roll list_kernels(struct module *module, struct block *block)
 		struct text key = text_new(module->arena);
 		kernel_signature(op, module, &key);
 		bool unique = kernel_has_window(op->kernel, op->operands) &&
-		        !type_is_real(op->kernel->type);
+		        body_has(&op->kernel->update, OP_MULI);
 		int *number = unique ? NULL : map_get(&seen, key.data);
 		if (!number) {
 			number = ARENA_NEW(module->arena, int);
