@@ -127,8 +127,7 @@ static int64_t cycles_of(const struct line_buffer *line_buffer)
 	return cycles;
 }
 
-bool line_buffer_is_better(
-        const struct line_buffer *line_buffer, const struct box *box, bool of_images)
+bool line_buffer_is_better(const struct line_buffer *line_buffer, const struct box *box)
 {
 	if (line_buffer->why || !line_buffer->streams ||
 	        line_buffer->words * box->fill.lanes >= box->elements * box->halves)
@@ -138,7 +137,7 @@ bool line_buffer_is_better(
 	int64_t longer = fill > drain ? fill : drain;
 	int64_t blocks = product(box->fill.trip, 0, box->shared);
 	int64_t cycles = longer + (fill + drain - longer) / blocks;
-	return line_buffer->cycles <= cycles + (of_images ? cycles / SLOWER_PART : 0);
+	return line_buffer->cycles <= cycles + cycles / SLOWER_PART;
 }
 
 static bool at_run_time(struct walk walk)

@@ -25,9 +25,8 @@ struct line_buffer {
 
 struct line_buffer line_buffer_between(
         struct arena *arena, const struct type *from, const struct type *to);
-/* Is the ring smaller than the box between the same types, and no slower?  Between images it
- * may be a little slower, since a box delays its reader by all that it holds. */
-bool line_buffer_is_better(
-        const struct line_buffer *line_buffer, const struct box *box, bool of_images);
+/* Is the ring smaller than the box between the same types, and hardly slower?  A box also delays
+ * its reader by what it holds. */
+bool line_buffer_is_better(const struct line_buffer *line_buffer, const struct box *box);
 
 #endif

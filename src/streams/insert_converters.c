@@ -70,18 +70,6 @@ static const struct type *grown(struct module *module, const struct type *type, 
 	return wider;
 }
 
-/* Does the module keep a state, as language models do? */
-static bool has_states(const struct module *module)
-{
-	const struct attr *inputs = attr_get(module_main(module), KEY_STREAM_INPUTS);
-	bool found = false;
-	for (int i = 0; inputs && i < inputs->count; i++) {
-		const struct attr *role = attr_item(inputs->items[i].value, KEY_ROLE);
-		found = found || (role && text_same(role->text, "state"));
-	}
-	return found;
-}
-
 /* Inserts a converter from `from` to the demanded type, with words of equal width on both sides if
  * the order allows it. A causal one gets words as wide as possible, because it reads a tile and
  * then sends all of it. */
@@ -116,7 +104,7 @@ static struct value *convert_to(const struct request *request, struct value *fro
 	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, box.shared));
 	attr_set(module, convert, KEY_HALVES, attr_integer(module, box.halves));
 	attr_set(module, convert, KEY_HELD, attr_get(request->demand, KEY_HELD));
-	if (!into_layers && line_buffer_is_better(&line_buffer, &box, !has_states(module))) {
+	if (!into_layers && line_buffer_is_better(&line_buffer, &box)) {
 		attr_set(module, convert, KEY_BUFFER_ELEMENTS,
 		        attr_integer(module, line_buffer.words * stream_lanes(in)));
 		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));

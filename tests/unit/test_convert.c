@@ -60,7 +60,7 @@ static bool run_ring(
 	struct line_buffer line_buffer = line_buffer_between(f->arena, pair.from, pair.to);
 	struct tensor before;
 	struct tensor after;
-	if (!line_buffer_is_better(&line_buffer, &pair.box, false))
+	if (!line_buffer_is_better(&line_buffer, &pair.box))
 		return false;
 	pair.box = (struct box){ .elements = line_buffer.words * stream_lanes(pair.from),
 		.halves = 1 };

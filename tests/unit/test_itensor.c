@@ -549,7 +549,7 @@ static void test_live_minimum(void **state)
 			struct box box = box_between(f->arena, tensor, writer, reader, BOX_LEAST);
 			struct line_buffer line_buffer =
 			        line_buffer_between(f->arena, writer, reader);
-			if (line_buffer_is_better(&line_buffer, &box, false)) {
+			if (line_buffer_is_better(&line_buffer, &box)) {
 				made = line_buffer.words * box.fill.lanes;
 				rings++;
 			}
