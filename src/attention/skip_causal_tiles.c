@@ -58,12 +58,6 @@ static bool key_agrees(struct key *key, struct key own, int loops)
 	return key_same(key, &own, loops);
 }
 
-static int64_t guarded_trip(const struct access *access, const struct kernel *kernel, int loop)
-{
-	const struct guard_range *guard = access_guard(access, loop);
-	return guard ? guard->high - guard->low : kernel->loop[loop].extent;
-}
-
 /* The operation that computes the operand, before padding. */
 static const struct op *producer_of(const struct op *op, int operand)
 {
@@ -100,7 +94,7 @@ static bool key_of_shared(
 		if (stride % all == 0 && !access_guard(access, l))
 			continue;
 		bool inside_row = stride < each;
-		if (inside_row && stride * guarded_trip(access, kernel, l) > each)
+		if (inside_row && stride * access_extent(kernel, access, l) > each)
 			return false;
 		if (!inside_row && stride % each != 0)
 			return false;

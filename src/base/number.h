@@ -12,6 +12,15 @@ static inline int64_t power_of_two_in(int64_t extent, int64_t most)
 	return lanes;
 }
 
+/* The least power of two that is no less. */
+static inline int64_t power_of_two_from(int64_t number)
+{
+	int64_t power = 1;
+	while (power < number)
+		power *= 2;
+	return power;
+}
+
 /* The quotient, rounded up; `by` is above 0. */
 static inline int64_t ceil_div(int64_t number, int64_t by)
 {

@@ -1,5 +1,6 @@
 /* Matches and emits reorder buffers that are folded into their consumer (consumer_buffer.h). */
 #include "ir/converter.h"
+#include "ir/kernel_edit.h"
 #include "converter/consumer_buffer.h"
 #include "converter/lower_box.h"
 
@@ -19,14 +20,6 @@ static bool begins_with(const struct kernel *kernel, int operand)
 	return first;
 }
 
-static int64_t trip_of(const struct kernel *kernel, const struct access *access, int loop)
-{
-	for (int g = 0; g < access->guards; g++)
-		if (access->guard[g].loop == loop)
-			return access->guard[g].high - access->guard[g].low;
-	return kernel->loop[loop].extent;
-}
-
 /* loops of a kernel's nest, without those over lanes and unrolled rows */
 static int nest_loops(const struct kernel *kernel)
 {
@@ -40,10 +33,10 @@ bool kernel_strides(const struct kernel *kernel, const struct access *access,
 	int at = side->loops;
 	int64_t rest = 1;
 	int64_t step = 0;
-	while (loop >= 0 && (!access->stride[loop] || trip_of(kernel, access, loop) == 1))
+	while (loop >= 0 && (!access->stride[loop] || access_extent(kernel, access, loop) == 1))
 		loop--;
 	for (; loop >= 0; loop--) {
-		int64_t trip = trip_of(kernel, access, loop);
+		int64_t trip = access_extent(kernel, access, loop);
 		if (trip == 1 || (access == &kernel->result && kernel->loop[loop].reduction))
 			continue;
 		for (; rest == 1 && at > 0; at--) {

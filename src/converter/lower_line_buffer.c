@@ -28,9 +28,7 @@ struct ring {
  * takes many bits more. */
 static int64_t ring_words(int64_t words, int64_t bits)
 {
-	int64_t ring = 1;
-	while (ring < words)
-		ring *= 2;
+	int64_t ring = power_of_two_from(words);
 	return (ring - words) * bits <= ROUND_BITS ? ring : words;
 }
 

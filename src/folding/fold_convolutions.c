@@ -18,22 +18,6 @@
 #include "schedule/recorded_choices.h"
 #include "schedule/register_tile.h"
 
-/* The only reader of a kernel's result, and with which operand; NULL: several, or none. */
-static struct op *only_reader(const struct op *op, int *operand)
-{
-	struct op *found = NULL;
-	for (struct op *reader = op->next; reader; reader = reader->next)
-		for (int j = 0; j < reader->operands; j++) {
-			if (reader->operand[j] != op->result[0])
-				continue;
-			if (found)
-				return NULL;
-			found = reader;
-			*operand = j;
-		}
-	return found;
-}
-
 /* What follows the sums of a convolution, as a bias, moves to their reader: it needs fewer lanes
  * than the sums. */
 static void move_epilogues(struct module *module, struct block *block)
@@ -46,21 +30,11 @@ static void move_epilogues(struct module *module, struct block *block)
 			continue;
 		kernel_split_epilogue(module, op);
 		struct op *post = op->next;
-		struct op *reader = only_reader(post, &operand);
-		if (reader && reader->code == OP_KERNEL &&
-		        fuse_inline(module, post, reader, operand))
+		ir_count_uses(block);
+		struct op *reader = only_reader(block, post->result[0], &operand);
+		if (reader && fuse_inline(module, post, reader, operand))
 			op_remove(post);
 	}
-}
-
-static int64_t body_dsp(const struct platform *platform, const struct body *body)
-{
-	int64_t dsp = 0;
-	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP)
-			dsp += platform_operator(platform, body->node[n].code, body->node[n].type)
-			               .dsp;
-	return dsp;
 }
 
 static struct fold_stage stage_of(
@@ -78,7 +52,8 @@ static struct fold_stage stage_of(
 	for (int j = 0; j < folded->op->operands && stage.products; j++)
 		stage.bits = type_bits(type_scalar(folded->op->operand[j]->type));
 	if (!stage.products)
-		stage.dsp = body_dsp(platform, &kernel->update) + body_dsp(platform, &kernel->post);
+		stage.dsp = schedule_body_dsp(platform, &kernel->update) +
+		        schedule_body_dsp(platform, &kernel->post);
 	return stage;
 }
 

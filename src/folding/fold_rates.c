@@ -3,16 +3,26 @@
 #include "schedule/kernel_schedule.h"
 #include <stdlib.h>
 
-int64_t fold_stage_dsp(const struct fold_stage *stage, int64_t pe, int64_t simd)
+#define WIDTHS_MOST 64 /* divisors of an extent that each divide the next */
+
+/* The words that a stage may have. */
+struct fold_words {
+	int count;
+	struct fold_stage *choice;
+};
+
+static int64_t stage_dsp(const struct fold_stage *stage)
 {
-	int64_t products = pe * simd;
-	bool packed = stage->packed && pe > 1 && simd > 1 && products % 2 == 0;
+	int64_t products = stage->pe * stage->simd;
+	bool packed = stage->packed && stage->pe > 1 && stage->simd > 1 && products % 2 == 0;
 	if (!stage->products)
-		return pe * stage->dsp;
-	return pe * stage->dsp + (packed ? products / 2 : products);
+		return stage->pe * stage->dsp;
+	return stage->pe * stage->dsp + (packed ? products / 2 : products);
 }
 
-int fold_widths(int64_t extent, int64_t width[64])
+/* Ascending divisors of a number, each of which divides the next, so that neighbouring stages can
+ * cast. */
+static int list_widths(int64_t extent, int64_t width[WIDTHS_MOST])
 {
 	int count = 0;
 	int64_t rest = extent;
@@ -26,52 +36,54 @@ int fold_widths(int64_t extent, int64_t width[64])
 	return count;
 }
 
-/* Sets the words of fewest DSPs with which the stage keeps the interval; of equal ones those whose
- * sides are most alike.  false: none does, and the fastest is set. */
-static bool keep_interval(struct fold_stage *stage, double interval)
+static struct fold_words list_words(struct arena *arena, const struct fold_stage *stage)
 {
-	int64_t lanes[64];
-	int64_t terms[64];
-	int lane_widths = fold_widths(stage->channels, lanes);
-	int term_widths = fold_widths(stage->terms, terms);
-	double best_cost = -1;
-	stage->cycles = stage->points;
-	stage->pe = stage->simd = 1;
+	int64_t lanes[WIDTHS_MOST];
+	int64_t terms[WIDTHS_MOST];
+	int lane_widths = list_widths(stage->channels, lanes);
+	int term_widths = list_widths(stage->terms, terms);
+	struct fold_words words = { .choice = ARENA_ARRAY(
+		                            arena, struct fold_stage, lane_widths * term_widths) };
 	for (int i = 0; i < lane_widths * term_widths; i++) {
-		int64_t pe = lanes[i % lane_widths];
-		int64_t simd = terms[i / lane_widths];
-		double cycles = stage->points / (double)(pe * simd);
-		if (pe * simd * stage->bits > WORD_BITS)
-			continue;
-		double cost = (double)fold_stage_dsp(stage, pe, simd) +
-		        (double)(pe + simd) / (4 * WORD_BITS);
-		bool better = best_cost < 0 ? cycles < stage->cycles
-		                            : cycles <= interval && cost < best_cost;
-		if (!better && !(best_cost < 0 && cycles <= interval))
-			continue;
-		best_cost = cycles <= interval ? cost : -1;
-		stage->pe = pe;
-		stage->simd = simd;
-		stage->cycles = cycles;
+		struct fold_stage *choice = &words.choice[words.count];
+		*choice = *stage;
+		choice->pe = lanes[i % lane_widths];
+		choice->simd = terms[i / lane_widths];
+		choice->cycles = stage->points / (double)(choice->pe * choice->simd);
+		words.count += choice->pe * choice->simd * stage->bits <= WORD_BITS;
 	}
-	return best_cost >= 0;
+	return words;
 }
 
-static double slowest(const struct fold_stage *stage, int stages)
+/* DSPs; of equal ones those words cost less whose sides are more alike. */
+static double cost_of(const struct fold_stage *stage)
 {
-	double cycles = 0;
-	for (int i = 0; i < stages; i++)
-		cycles = stage[i].cycles > cycles ? stage[i].cycles : cycles;
-	return cycles;
+	return (double)stage_dsp(stage) + (double)(stage->pe + stage->simd) / (4 * WORD_BITS);
 }
 
-static bool fits(struct fold_stage *stage, int stages, double interval, int64_t dsp)
+/* Of two that keep the interval the cheaper one, else the faster one. */
+static bool is_better(
+        const struct fold_stage *stage, const struct fold_stage *than, double interval)
+{
+	bool keeps = stage->cycles <= interval;
+	if (keeps != (than->cycles <= interval))
+		return keeps;
+	return keeps ? cost_of(stage) < cost_of(than) : stage->cycles < than->cycles;
+}
+
+/* Sets the best words of all stages; false: they do not keep the interval within the DSPs. */
+static bool set_stages(const struct fold_words *words, struct fold_stage *stage, int stages,
+        double interval, int64_t dsp)
 {
 	int64_t taken = 0;
 	bool kept = true;
 	for (int i = 0; i < stages; i++) {
-		kept = keep_interval(&stage[i], interval) && kept;
-		taken += fold_stage_dsp(&stage[i], stage[i].pe, stage[i].simd);
+		stage[i] = words[i].choice[0];
+		for (int w = 1; w < words[i].count; w++)
+			if (is_better(&words[i].choice[w], &stage[i], interval))
+				stage[i] = words[i].choice[w];
+		kept = kept && stage[i].cycles <= interval;
+		taken += stage_dsp(&stage[i]);
 	}
 	return kept && taken <= dsp;
 }
@@ -83,30 +95,26 @@ static int compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-double choose_fold_rates(struct arena *arena, struct fold_stage *stage, int stages, int64_t dsp)
+void choose_fold_rates(struct arena *arena, struct fold_stage *stage, int stages, int64_t dsp)
 {
-	double *interval = ARENA_ARRAY(arena, double, (size_t)stages * 64 * 64 + 1);
-	int count = 0;
+	struct fold_words *words = ARENA_ARRAY(arena, struct fold_words, stages + 1);
+	VEC(double) interval = { 0 };
 	for (int i = 0; i < stages; i++) {
-		int64_t lanes[64];
-		int64_t terms[64];
-		int lane_widths = fold_widths(stage[i].channels, lanes);
-		int term_widths = fold_widths(stage[i].terms, terms);
-		for (int w = 0; w < lane_widths * term_widths; w++)
-			interval[count++] = stage[i].points /
-			        (double)(lanes[w % lane_widths] * terms[w / lane_widths]);
+		words[i] = list_words(arena, &stage[i]);
+		for (int w = 0; w < words[i].count; w++)
+			VEC_PUSH(arena, &interval, words[i].choice[w].cycles);
 	}
-	qsort(interval, (size_t)count, sizeof *interval, compare);
-	int low = 0;
-	int high = count - 1;
+	if (!stages)
+		return;
+	qsort(interval.data, interval.count, sizeof *interval.data, compare);
+	size_t low = 0;
+	size_t high = interval.count - 1;
 	while (low < high) {
-		int middle = (low + high) / 2;
-		if (fits(stage, stages, interval[middle], dsp))
+		size_t middle = (low + high) / 2;
+		if (set_stages(words, stage, stages, interval.data[middle], dsp))
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	if (count)
-		fits(stage, stages, interval[low], dsp);
-	return slowest(stage, stages);
+	set_stages(words, stage, stages, interval.data[low], dsp);
 }

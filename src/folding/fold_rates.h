@@ -18,14 +18,10 @@ struct fold_stage {
 	double cycles;    /* out: an image */
 };
 
-/* DSPs of a stage with so many lanes and terms. */
-int64_t fold_stage_dsp(const struct fold_stage *stage, int64_t pe, int64_t simd);
-/* The divisors of a number among which words are chosen, ascending: each divides the next, so that
- * neighbouring stages can cast. */
-int fold_widths(int64_t extent, int64_t width[64]);
-/* Sets PE and SIMD of all stages for the least interval whose DSPs are within the budget, and
- * returns it: of each stage the fewest DSPs that keep it.  Exact for these widths: with the
- * interval fixed the stages are independent, so it is found by bisection. */
-double choose_fold_rates(struct arena *arena, struct fold_stage *stage, int stages, int64_t dsp);
+/* Sets PE and SIMD of all stages for the least interval whose DSPs are within the budget, of each
+ * stage the fewest DSPs that keep it; the narrowest words where no interval is.  Exact for words
+ * whose widths divide each other: with the interval fixed the stages are independent, so it is
+ * found by bisection. */
+void choose_fold_rates(struct arena *arena, struct fold_stage *stage, int stages, int64_t dsp);
 
 #endif

@@ -21,12 +21,6 @@ static const struct access *outer_access(const struct inlined *in)
 }
 
 /* Iterations of the consumer's loop in which it reads the producer's result. */
-static int64_t extent_inside(const struct inlined *in, int loop)
-{
-	const struct guard_range *guard = access_guard(outer_access(in), loop);
-	return guard ? guard->high - guard->low : in->consumer->kernel->loop[loop].extent;
-}
-
 /* Adds the producer's guard low <= counter < high as a range of one loop of the consumer.  false:
  * it is not such a range. */
 static bool map_guard(struct module *module, const struct inlined *in, struct guard_range guard,
@@ -54,13 +48,13 @@ static bool map_guard(struct module *module, const struct inlined *in, struct gu
 		if (!factor[l] || l == widest)
 			continue;
 		least += factor[l] * (range ? range->low : 0);
-		span += factor[l] * (extent_inside(in, l) - 1);
+		span += factor[l] * (access_extent(in->consumer->kernel, outer_access(in), l) - 1);
 	}
 	int64_t low = ceil_div(guard.low - least, factor[widest]);
 	int64_t high = ceil_div(guard.high - least, factor[widest]);
 	const struct guard_range *range = access_guard(outer, widest);
 	int64_t first = range ? range->low : 0;
-	int64_t last = first + extent_inside(in, widest) - 1;
+	int64_t last = first + access_extent(in->consumer->kernel, outer_access(in), widest) - 1;
 	bool low_clean = low <= first || least + factor[widest] * (low - 1) + span - 1 < guard.low;
 	/* the last iteration that begins inside the range must end inside it */
 	int64_t top = high > last ? last : high - 1;

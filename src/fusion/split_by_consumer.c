@@ -53,12 +53,6 @@ static int64_t low_of(const struct access *access, int loop)
 	return guard ? guard->low : 0;
 }
 
-static int64_t count_of(const struct kernel *kernel, const struct access *access, int loop)
-{
-	const struct guard_range *guard = access_guard(access, loop);
-	return guard ? guard->high - guard->low : kernel->loop[loop].extent;
-}
-
 /* false: the reader does not walk the loops of the producer each by loops of its own. */
 static bool read_digits(const struct consumer_split *s, struct slice_reader *reader)
 {
@@ -89,7 +83,7 @@ static bool read_digits(const struct consumer_split *s, struct slice_reader *rea
 			return false;
 		if (t >= 0)
 			reader->reach[t] += access->stride[l] / producer->result.stride[t] *
-			        (count_of(kernel, access, l) - 1);
+			        (access_extent(kernel, access, l) - 1);
 	}
 	for (int d = 0; d < s->digits; d++)
 		if (reader->reach[s->order[d]] >= producer->loop[s->order[d]].extent)

@@ -1,5 +1,6 @@
 /* Kernels and their scalar bodies: construction, copies and questions that many passes ask. */
 #include "ir/kernel.h"
+#include "ir/kernel_edit.h"
 #include <string.h>
 
 const char *const reduction_schedule_name[REDUCTION_SCHEDULES] = { "none", "nest", "drain_after",
@@ -76,16 +77,6 @@ bool kernel_has_reduction(const struct kernel *kernel)
 	return false;
 }
 
-/* Points of a loop at which the operand is read. */
-static int64_t guarded_extent(const struct kernel *kernel, const struct access *access, int loop)
-{
-	int64_t extent = kernel->loop[loop].extent;
-	for (int g = 0; g < access->guards; g++)
-		if (access->guard[g].loop == loop)
-			extent = access->guard[g].high - access->guard[g].low;
-	return extent;
-}
-
 static bool windows_overlap(const struct kernel *kernel, const struct access *access)
 {
 	for (int r = 0; r < kernel->loops; r++)
@@ -93,7 +84,7 @@ static bool windows_overlap(const struct kernel *kernel, const struct access *ac
 			int64_t step = access->stride[r];
 			if (kernel->loop[r].reduction && !kernel->loop[p].reduction && step > 0 &&
 			        access->stride[p] > 0 && access->stride[p] % step == 0 &&
-			        step * (guarded_extent(kernel, access, r) - 1) >= access->stride[p])
+			        step * (access_extent(kernel, access, r) - 1) >= access->stride[p])
 				return true;
 		}
 	return false;

@@ -130,6 +130,26 @@ const struct guard_range *access_guard(const struct access *access, int loop)
 	return NULL;
 }
 
+int64_t access_extent(const struct kernel *kernel, const struct access *access, int loop)
+{
+	const struct guard_range *guard = access_guard(access, loop);
+	return guard ? guard->high - guard->low : kernel->loop[loop].extent;
+}
+
+struct op *only_reader(const struct block *block, const struct value *value, int *operand)
+{
+	struct op *reader = NULL;
+	int uses = 0;
+	for (struct op *op = block->first; op; op = op->next)
+		for (int j = 0; j < op->operands; j++)
+			if (op->operand[j] == value) {
+				uses++;
+				reader = op;
+				*operand = j;
+			}
+	return uses == 1 && value->uses == 1 && reader->code == OP_KERNEL ? reader : NULL;
+}
+
 bool access_is_plain(const struct access *access)
 {
 	return !access->guards && access->index_operand < 0;

@@ -29,6 +29,11 @@ int body_guard_condition(struct module *module, struct body *body, const struct 
 
 /* NULL if the access has no guard on that loop */
 const struct guard_range *access_guard(const struct access *access, int loop);
+/* Points of a loop of the kernel within the access's guard on it. */
+int64_t access_extent(const struct kernel *kernel, const struct access *access, int loop);
+/* The only kernel that reads the value, and with which operand; NULL: none, several, or something
+ * else reads it, or one outside the block. Needs ir_count_uses. */
+struct op *only_reader(const struct block *block, const struct value *value, int *operand);
 /* has no guards and is no gather */
 bool access_is_plain(const struct access *access);
 /* some operand has a guard on that loop */

@@ -1,6 +1,7 @@
 /* Streams of a scheduled kernel: a type must have as many words, with as many lanes, as the
  * schedule reads or writes (docs/ir.md, "Ports of a kernel"). */
 #include "ir/kernel.h"
+#include "ir/kernel_edit.h"
 #include "ir/verify.h"
 #include <inttypes.h>
 
@@ -17,14 +18,6 @@ static bool is_unrolled(const struct kernel *kernel, const struct access *access
 	        (row && !(access == &kernel->result && kernel_is_register_tile(kernel)));
 }
 
-static int64_t trips(const struct kernel *kernel, const struct access *access, int l)
-{
-	for (int g = 0; g < access->guards; g++)
-		if (access->guard[g].loop == l)
-			return access->guard[g].high - access->guard[g].low;
-	return kernel->loop[l].extent;
-}
-
 /* Counts the words of the sequential loops, down to the innermost one that the access depends on.
  * parallel: without reduction loops, for the result and for operands that only post reads. */
 static struct port_words port_of(
@@ -39,9 +32,9 @@ static struct port_words port_of(
 		}
 		if (parallel && kernel->loop[l].reduction)
 			continue;
-		if (__builtin_mul_overflow(words, trips(kernel, access, l), &words))
+		if (__builtin_mul_overflow(words, access_extent(kernel, access, l), &words))
 			words = INT64_MAX;
-		if (access->stride[l] && trips(kernel, access, l) > 1)
+		if (access->stride[l] && access_extent(kernel, access, l) > 1)
 			port.words = words;
 	}
 	return port;

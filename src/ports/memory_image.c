@@ -1,4 +1,5 @@
 /* Segments of buffers: how the words of a load or store lie in memory, as attributes. */
+#include "base/number.h"
 #include "ports/memory_image.h"
 
 struct image image_of(struct arena *arena, struct sequence order)
@@ -17,10 +18,7 @@ struct image image_of(struct arena *arena, struct sequence order)
 
 int64_t memory_lanes(int64_t lanes)
 {
-	int64_t whole = 1;
-	while (whole < lanes)
-		whole *= 2;
-	return whole;
+	return power_of_two_from(lanes);
 }
 
 struct value *word_of_lanes(struct process *p, struct value *word, const struct type *wanted)

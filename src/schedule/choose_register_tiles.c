@@ -58,16 +58,6 @@ static void split_posts(const struct tiles *t, struct block *block)
 			kernel_split_epilogue(t->module, op);
 }
 
-static int64_t body_dsp(const struct platform *platform, const struct body *body)
-{
-	int64_t dsp = 0;
-	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP)
-			dsp += platform_operator(platform, body->node[n].code, body->node[n].type)
-			               .dsp;
-	return dsp;
-}
-
 /* Counts the contractions, and what the other kernels take at least. */
 static void count_work(struct tiles *t, const struct block *block)
 {
@@ -80,8 +70,8 @@ static void count_work(struct tiles *t, const struct block *block)
 			t->left++;
 			continue;
 		}
-		t->dsp -= body_dsp(t->context->platform, &op->kernel->update) +
-		        body_dsp(t->context->platform, &op->kernel->post);
+		t->dsp -= schedule_body_dsp(t->context->platform, &op->kernel->update) +
+		        schedule_body_dsp(t->context->platform, &op->kernel->post);
 		for (int j = 0; j < op->operands; j++)
 			t->ports -= tensor_source_of(op->operand[j])->kind == SOURCE_MEMORY &&
 			        type_elements(op->operand[j]->type) >= BULK_ELEMENTS;
@@ -217,7 +207,8 @@ static int64_t reader_dsp(const struct tiles *t, const struct op *op)
 	for (const struct op *reader = op->next; reader; reader = reader->next)
 		for (int j = 0; reader->code == OP_KERNEL && j < reader->operands; j++)
 			if (reader->operand[j] == op->result[0])
-				dsp += body_dsp(t->context->platform, &reader->kernel->update);
+				dsp += schedule_body_dsp(
+				        t->context->platform, &reader->kernel->update);
 	return dsp;
 }
 

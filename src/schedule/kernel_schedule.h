@@ -54,6 +54,8 @@ bool schedule_is_tree(const struct kernel *kernel, const struct schedule *schedu
  * accumulator. */
 int schedule_chain_latency(
         const struct platform *platform, struct arena *arena, const struct kernel *kernel);
+/* DSPs of the operators of a body, for one lane. */
+int64_t schedule_body_dsp(const struct platform *platform, const struct body *body);
 /* The number of partial sums per result that hides the latency of the accumulation; 1 where loops
  * inside the reduction hide it already, or partial sums do not pay. */
 int64_t schedule_partial_sums(

@@ -46,13 +46,7 @@ bool is_contraction(const struct op *op)
 
 int64_t tile_term_dsp(const struct platform *platform, const struct kernel *kernel)
 {
-	int64_t dsp = 0;
-	for (int n = 0; n < kernel->update.count; n++)
-		if (kernel->update.node[n].kind == NODE_OP)
-			dsp += platform_operator(
-			        platform, kernel->update.node[n].code, kernel->update.node[n].type)
-			               .dsp;
-	return dsp;
+	return schedule_body_dsp(platform, &kernel->update);
 }
 
 int64_t tile_reader_lanes(int64_t lanes, int64_t most)

@@ -98,6 +98,16 @@ static int64_t update_cycles(
 	return shift ? latency : latency + ARRAY_UPDATE_CYCLES;
 }
 
+int64_t schedule_body_dsp(const struct platform *platform, const struct body *body)
+{
+	int64_t dsp = 0;
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP)
+			dsp += platform_operator(platform, body->node[n].code, body->node[n].type)
+			               .dsp;
+	return dsp;
+}
+
 int schedule_chain_latency(
         const struct platform *platform, struct arena *arena, const struct kernel *kernel)
 {

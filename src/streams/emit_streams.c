@@ -180,8 +180,21 @@ static const struct type *narrowed_to_port(struct module *module, const struct t
 	return type;
 }
 
-/* An operand of a register tile: its loader sends the words that are not held on chip, and a
- * converter sends them as often as the kernel takes them. */
+/* Words that are loaded once, by one port or the loader that small operands share: numbers of a
+ * channel that are no factors of products are few. */
+static struct value *load_once(struct streams *s, const struct tensor_source *source,
+        const struct type *type, bool own_port)
+{
+	struct value *words = emit_load(s, source, narrowed_to_port(s->module, type), own_port);
+	if (words->type != type) {
+		words = build(s->module, s->block, OP_CAST, type, 1, &words);
+		set_stream_tensor(s->module, words->def, source->tensor);
+	}
+	return words;
+}
+
+/* An operand of a register tile or a folded kernel: its loader sends the words that are not held on
+ * chip, and a converter sends them as often as the kernel takes them. */
 static struct value *demand_tile_operand(struct streams *s, const struct op *old,
         const struct schedule *schedule, int j, const struct type *type)
 {
@@ -198,22 +211,14 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 		return demand_stream(s, source, type, 0);
 	const struct type *sent =
 	        schedule_port_type(module, old->kernel, &once, j, old->operand[j]->type, NULL);
-	struct value *load;
-	if (has_folding(old)) {
-		/* numbers of a channel that are no factors of products are few: they share a
-		 * loader */
-		load = emit_load(s, source, narrowed_to_port(module, sent),
-		        kernel_has_reduction(old->kernel) || sent == type ? 1 : 0);
-		load = load->type == sent ? load : build(module, s->block, OP_CAST, sent, 1, &load);
-		set_stream_tensor(module, load->def, source->tensor);
-	} else {
-		load = emit_load(s, source, sent,
-		        tile_ports(stream_lanes(sent), type_bits(type_scalar(sent))));
-	}
-	struct value *words = demand(s, load, source->tensor, type);
 	/* what a folded kernel holds is filled before its first pixel comes */
-	if (!has_folding(old))
-		attr_set(module, words->def, KEY_HELD, attr_unit(module));
+	if (has_folding(old)) {
+		bool own_port = kernel_has_reduction(old->kernel) || sent == type;
+		return demand(s, load_once(s, source, sent, own_port), source->tensor, type);
+	}
+	int ports = tile_ports(stream_lanes(sent), type_bits(type_scalar(sent)));
+	struct value *words = demand(s, emit_load(s, source, sent, ports), source->tensor, type);
+	attr_set(module, words->def, KEY_HELD, attr_unit(module));
 	return words;
 }
 

@@ -96,21 +96,6 @@ static bool is_factor(const struct kernel *kernel, int operand)
 	return left != right;
 }
 
-/* The only kernel that reads the value; NULL: none, several, or something else reads it. */
-static struct op *only_reader(const struct block *block, const struct value *value, int *operand)
-{
-	struct op *reader = NULL;
-	int uses = 0;
-	for (struct op *op = block->first; op; op = op->next)
-		for (int j = 0; j < op->operands; j++)
-			if (op->operand[j] == value) {
-				uses++;
-				reader = op;
-				*operand = j;
-			}
-	return uses == 1 && value->uses == 1 && reader->code == OP_KERNEL ? reader : NULL;
-}
-
 static void defer_division(struct module *module, const struct quotient *quotient,
         struct op *product, int operand, struct access divisor)
 {
