@@ -282,7 +282,9 @@ static void make_accesses(struct stretch *s, const struct token_access *access, 
 		int64_t word = access->word;
 		int64_t after = *next + (high - low) * word;
 		int64_t again = last * TOKEN_PARTS + (1 - access->prefetched) * word;
-		*next = after > again ? after : again;
+		/* a word that only its port made wait began within that cycle, not at its start */
+		bool waited = last * TOKEN_PARTS >= after - word + TOKEN_PARTS;
+		*next = after > again || !waited ? after : again;
 	} else if (moves(run, access)) {
 		if (high > low + 1)
 			pass_words(run, access->channel, side_of(run, access), base + low + 1,
