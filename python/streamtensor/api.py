@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from . import call_form, core, graph, static_quantization
+from . import call_form, core, graph, onnx_model, static_quantization
 from .design import Call, Design
 from .errors import Error
 from .weights import write
@@ -26,35 +26,66 @@ class Exported(NamedTuple):
     weights: dict[str, torch.Tensor]  # those arguments by name, in their order
 
 
+class _Opened(NamedTuple):
+    """A module with its example inputs, and the names of those and of its results."""
+
+    module: torch.nn.Module
+    inputs: tuple
+    names: list[str] | None
+    results: list[str]
+
+
 def export(
-    module: torch.nn.Module, example_inputs, names=None, attributes: bool = True
+    module, example_inputs=None, names=None, attributes: bool = True, shapes=None
 ) -> Exported:
     """Exports `module(*example_inputs)`. Inputs are called `names`, or arg0, arg1, ... where it is
-    None.
+    None. An ONNX file is taken as `compile` takes it.
     """
-    lowered, tensors = lower(module, example_inputs, names, attributes)
+    made = _opened(module, example_inputs, names, shapes)
+    lowered, tensors = lower(made.module, made.inputs, made.names, attributes, made.results)
     return Exported(lowered.text, {name: _stored(tensors[name]) for name in lowered.weights})
 
 
 def compile(
-    module: torch.nn.Module,
-    example_inputs,
+    module,
+    example_inputs=None,
     platform: str = "u55c",
     output=None,
     names=None,
     quant: str | None = None,
     calibration=None,
+    shapes: dict | None = None,
 ) -> Design:
     """Compiles `module(*example_inputs)` into the folder `output`.
 
+    module: or FILE.onnx, whose inputs have the shapes of `example_inputs`, or those that the file
+    says and `shapes` adds: {"x": (1, 3, 48, 192)}.
     output: None for a temporary folder, removed when the design is closed. quant: as for `stc
     compile --quant`, or int8, which takes `calibration`, as `quantized` does. Buffers that the
     module writes are kept in the design's `buffers`.
     """
-    module, quant = static_quantization.applied(module, example_inputs, quant, calibration)
-    lowered, tensors = lower(module, example_inputs, names)
-    call = Call(call_form.Arguments.of(_listed(example_inputs)), lowered.form, lowered.written)
+    made = _opened(module, example_inputs, names, shapes)
+    module, quant = static_quantization.applied(made.module, made.inputs, quant, calibration)
+    lowered, tensors = lower(module, made.inputs, made.names, results=made.results)
+    call = Call(call_form.Arguments.of(_listed(made.inputs)), lowered.form, lowered.written)
     return build(lowered, tensors, platform, output, quant, call)
+
+
+def _opened(module, example_inputs, names, shapes) -> _Opened:
+    if not onnx_model.is_onnx_file(module):
+        if example_inputs is None or shapes is not None:
+            raise Error(
+                "shapes are given for a module" if shapes else "there are no example inputs",
+                "accepted are example inputs; of an ONNX file shapes, too",
+            )
+        return _Opened(module, example_inputs, names, [])
+    if example_inputs is None:
+        found = onnx_model.load(module, shapes)
+        return _Opened(found.module, found.inputs, names or found.names, found.results)
+    if shapes is not None:
+        raise Error("example inputs and shapes contradict each other", "accepted is one of them")
+    found = onnx_model.load_for(module, _listed(example_inputs))
+    return _Opened(found.module, found.inputs, names or found.names, found.results)
 
 
 def build(
@@ -116,9 +147,12 @@ def _stored(value: torch.Tensor) -> torch.Tensor:
 
 
 def lower(
-    module, example_inputs, names=None, attributes: bool = True
+    module, example_inputs, names=None, attributes: bool = True, results=()
 ) -> tuple[graph.Lowered, dict[str, torch.Tensor]]:
-    """The module in MLIR, with the values of its weights, and of the buffers that it writes."""
+    """The module in MLIR, with the values of its weights, and of the buffers that it writes.
+
+    results: names of the results, else result0, result1, ...
+    """
     _check_module(module)
     inputs = _listed(example_inputs)
     flat = [
@@ -134,7 +168,8 @@ def lower(
     tensors = graph.named_tensors(module)
     ports = [graph.Port(name, "input") for name in names]
     with _exporting:
-        lowered = graph.lower(module, inputs, ports, tensors, attributes=attributes)
+        outputs = [graph.Port(name, "output") for name in results]
+        lowered = graph.lower(module, inputs, ports, tensors, outputs, attributes)
     _warn_of_doubles(lowered, tensors)
     kept = [*lowered.weights, *(name for name in lowered.written if name in tensors)]
     return lowered, {name: tensors[name] for name in kept}
@@ -151,7 +186,7 @@ def _check_module(module) -> None:
     if isinstance(module, (str, os.PathLike)):
         raise Error(
             f"{str(module)!r} is a path, not a module",
-            "load it first: torch.load, or from_pretrained of its library; "
+            "accepted is FILE.onnx; load others first: torch.load, or from_pretrained of their library; "
             "language models: streamtensor generate FOLDER",
         )
     if not isinstance(module, torch.nn.Module):

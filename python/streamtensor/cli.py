@@ -264,9 +264,16 @@ def _add_compile(commands, name: str) -> None:
     )
     command.add_argument(
         "model",
-        metavar="NAME|FOLDER|FILE.py:FUNCTION",
-        help="Hugging Face model name, a folder with config.json and *.safetensors, or a function "
-        "that returns a module and its example inputs",
+        metavar="NAME|FOLDER|FILE.py:FUNCTION|FILE.onnx",
+        help="Hugging Face model name, a folder with config.json and *.safetensors, a function "
+        "that returns a module and its example inputs, or an ONNX model",
+    )
+    command.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="INPUT=1x3x48x192",
+        help="of an ONNX model: the shape of an input that the file leaves open; may be repeated",
     )
     _add_seed(command)
     _add_phase(command, both=True)
@@ -514,8 +521,12 @@ def _note_tokens(options, progress: Progress) -> None:
 
 
 def _compile(options, progress: Progress) -> int:
-    from . import module_file, output_folder, workflow
+    from . import module_file, onnx_model, output_folder, workflow
 
+    if onnx_model.is_onnx_file(options.model):
+        return _compile_module(options, progress)
+    if options.shape:
+        raise Error(f"--shape has no effect with {options.model}", "it is an option of ONNX models")
     if module_file.is_module_file(options.model):
         return _compile_module(options, progress)
     quant = _quant(options)
@@ -542,7 +553,7 @@ def _compile(options, progress: Progress) -> int:
 
 
 def _compile_module(options, progress: Progress) -> int:
-    from . import api, module_file, output_folder, static_quantization, workflow
+    from . import api, output_folder, static_quantization, workflow
 
     of_language_models = (
         ("--phase", options.phase != "decode"),
@@ -564,16 +575,28 @@ def _compile_module(options, progress: Progress) -> int:
     platform = _platform(options, progress)
     output_folder.check(options.output, workflow.DESIGN_FILES)
     progress.stage("load the module")
-    made = module_file.load(options.model, options.seed)
+    made = _load_module(options)
     if is_integer:
         progress.stage("calibrate")
     module, scheme = static_quantization.applied(
         made.module, made.inputs, scheme, options.calibration
     )
     progress.stage("export")
-    lowered, tensors = api.lower(module, made.inputs, made.names)
+    lowered, tensors = api.lower(module, made.inputs, made.names, results=made.results)
     api.write_design(lowered, tensors, (platform, scheme), options.output, progress.stage)
     return 0
+
+
+def _load_module(options):
+    """The module of a Python file or of an ONNX model."""
+    from . import module_file, onnx_model
+
+    if not onnx_model.is_onnx_file(options.model):
+        return module_file.load(options.model, options.seed)
+    shapes = [onnx_model.parse_shape(each) for each in options.shape]
+    if len(dict(shapes)) != len(shapes):
+        raise Error("--shape is given twice for an input", "accepted is one for each")
+    return onnx_model.load(options.model, dict(shapes))
 
 
 def _uses_engine(options) -> bool:

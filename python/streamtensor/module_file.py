@@ -23,6 +23,7 @@ class ModuleFile:
     module: torch.nn.Module
     inputs: tuple
     names: list[str] | None  # of the inputs
+    results: tuple[str, ...] = ()  # names of the first results
 
 
 def is_module_file(text: str) -> bool:

@@ -1,0 +1,119 @@
+"""ONNX models as modules: FILE.onnx on the command line and in `streamtensor.compile`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from . import onnx_file, onnx_module
+from . import onnx_elementwise as _elementwise  # noqa: F401  these register operators
+from . import onnx_matrices as _matrices  # noqa: F401
+from . import onnx_shapes as _shapes  # noqa: F401
+from . import onnx_windows as _windows  # noqa: F401
+from .errors import Error
+
+
+@dataclass(frozen=True)
+class OnnxModel:
+    module: torch.nn.Module
+    inputs: tuple  # tensors of zeros
+    names: list[str]  # of the inputs
+    results: list[str]  # names of the results
+
+
+def is_onnx_file(model) -> bool:
+    return isinstance(model, (str, Path)) and str(model).endswith(".onnx")
+
+
+def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """NAME=1x3x48x192"""
+    name, _, extents = text.rpartition("=")
+    try:
+        found = tuple(int(each) for each in extents.split("x")) if extents else ()
+    except ValueError:
+        found = (0,)
+    if not name or min(found, default=1) < 1:
+        raise Error(
+            f"--shape '{text}' cannot be read", "accepted is INPUT=1x3x48x192, positive numbers"
+        )
+    return name, found
+
+
+def load(path, shapes: dict[str, Sequence[int]] | None = None) -> OnnxModel:
+    """shapes: extents of inputs by name, which those have to have that the file leaves open."""
+    model = onnx_file.read(Path(path))
+    graph, shapes = model.graph, {} if shapes is None else shapes
+    _check_names(model, shapes)
+    builder = onnx_module.Builder(model)
+    inputs, scope, bound = [], {}, {}
+    for each in graph.inputs:
+        extents = _extents(model, each, shapes, bound)
+        inputs.append(torch.zeros(extents, dtype=each.dtype))
+        fake = builder.mode.from_tensor(inputs[-1])
+        scope[each.name] = onnx_module.Value(fake, slot=builder.new_slot())
+    slots = [value.slot for value in scope.values()]
+    results = builder.run(graph, scope)
+    outputs = [builder.slot_of(value, name) for value, name in zip(results, graph.outputs)]
+    module = onnx_module.OnnxModule(builder.steps, slots, outputs, builder.constants)
+    names = [each.name for each in graph.inputs]
+    return OnnxModel(module.eval(), tuple(inputs), names, graph.outputs)
+
+
+def load_for(path, inputs: tuple) -> OnnxModel:
+    """The model for inputs of the shapes that these tensors have."""
+    graph = onnx_file.read(Path(path)).graph
+    types = [each.dtype for each in graph.inputs]
+    if [getattr(each, "dtype", type(each)) for each in inputs] != types:
+        raise Error(
+            f"{Path(path).name} takes other inputs than the {len(inputs)} examples",
+            "accepted are "
+            + ", ".join(f"'{each.name}' of {each.dtype}" for each in graph.inputs),
+        )
+    shapes = {each.name: tuple(given.shape) for each, given in zip(graph.inputs, inputs)}
+    found = load(path, shapes)
+    return OnnxModel(found.module, inputs, found.names, found.results)
+
+
+def _check_names(model: onnx_file.Model, shapes: dict) -> None:
+    names = [each.name for each in model.graph.inputs]
+    if wrong := [each for each in shapes if each not in names]:
+        raise Error(
+            f"{model.name} has no input '{wrong[0]}', whose shape is given",
+            f"accepted are {', '.join(names)}",
+        )
+    if not names:
+        raise Error(f"{model.name} has no inputs", "accepted are graphs that take tensors")
+
+
+def _extents(model, each: onnx_file.Input, shapes: dict, bound: dict[str, int]) -> tuple[int, ...]:
+    """The extents of an input. bound: those of extents that have a name."""
+    own, given = each.extents, shapes.get(each.name)
+    if own is None and given is None:
+        raise Error(
+            f"{model.name}: input '{each.name}' has no shape",
+            f"--shape {each.name}=1x3x224x224 gives one",
+        )
+    if given is None:
+        given = [bound.get(extent, extent) for extent in own]
+        if not all(isinstance(extent, int) for extent in given):
+            said = "x".join("?" if extent is None else str(extent) for extent in own)
+            raise Error(
+                f"{model.name}: input '{each.name}' has the extents {said}",
+                f"--shape {each.name}={'x'.join(str(x) if isinstance(x, int) else 'N' for x in given)}"
+                " with numbers gives those that are open",
+            )
+    pairs = list(zip(own, given)) if own is not None else []
+    fits = own is None or len(own) == len(given)
+    for extent, size in pairs if fits else ():
+        if isinstance(extent, str):
+            fits &= bound.setdefault(extent, size) == size
+        elif extent is not None:
+            fits &= extent == size
+    if not fits:
+        said = "x".join("?" if x is None else str(bound.get(x, x)) for x in own)
+        raise Error(
+            f"{model.name}: input '{each.name}' is given the shape {'x'.join(map(str, given))}",
+            f"accepted are extents of {said}",
+        )
+    return tuple(given)
