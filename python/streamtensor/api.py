@@ -58,8 +58,8 @@ def compile(
 ) -> Design:
     """Compiles `module(*example_inputs)` into the folder `output`.
 
-    module: or FILE.onnx, whose inputs have the shapes of `example_inputs`, or those that the file
-    says and `shapes` adds: {"x": (1, 3, 48, 192)}.
+    module: or FILE.onnx, whose inputs have the shapes of `example_inputs` (a number: what an input
+    always is), or those that the file says and `shapes` adds: {"x": (1, 3, 48, 192)}.
     output: None for a temporary folder, removed when the design is closed. quant: as for `stc
     compile --quant`, or int8, which takes `calibration`, as `quantized` does. Buffers that the
     module writes are kept in the design's `buffers`.

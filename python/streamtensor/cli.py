@@ -275,6 +275,13 @@ def _add_compile(commands, name: str) -> None:
         metavar="INPUT=1x3x48x192",
         help="of an ONNX model: the shape of an input that the file leaves open; may be repeated",
     )
+    command.add_argument(
+        "--value",
+        action="append",
+        default=[],
+        metavar="INPUT=NUMBER",
+        help="of an ONNX model: what an input always is; may be repeated",
+    )
     _add_seed(command)
     _add_phase(command, both=True)
     _add_batch(command)
@@ -525,8 +532,10 @@ def _compile(options, progress: Progress) -> int:
 
     if onnx_model.is_onnx_file(options.model):
         return _compile_module(options, progress)
-    if options.shape:
-        raise Error(f"--shape has no effect with {options.model}", "it is an option of ONNX models")
+    if option := _first_set((("--shape", options.shape), ("--value", options.value))):
+        raise Error(
+            f"{option} has no effect with {options.model}", "it is an option of ONNX models"
+        )
     if module_file.is_module_file(options.model):
         return _compile_module(options, progress)
     quant = _quant(options)
@@ -594,9 +603,11 @@ def _load_module(options):
     if not onnx_model.is_onnx_file(options.model):
         return module_file.load(options.model, options.seed)
     shapes = [onnx_model.parse_shape(each) for each in options.shape]
-    if len(dict(shapes)) != len(shapes):
-        raise Error("--shape is given twice for an input", "accepted is one for each")
-    return onnx_model.load(options.model, dict(shapes))
+    values = [onnx_model.parse_value(each) for each in options.value]
+    for option, given in (("--shape", shapes), ("--value", values)):
+        if len(dict(given)) != len(given):
+            raise Error(f"{option} is given twice for an input", "accepted is one for each")
+    return onnx_model.load(options.model, dict(shapes), dict(values))
 
 
 def _uses_engine(options) -> bool:

@@ -178,7 +178,10 @@ class Reader:
             for each in kind.shape.dim
         ]
         # some exporters write an extent that they do not know as -1 or 0
-        known = [None if isinstance(each, int) and each < 1 else each for each in extents]
+        known = [
+            None if each == "?" or (isinstance(each, int) and each < 1) else each
+            for each in extents
+        ]
         return Input(proto.name, dtype, tuple(known))
 
     def tensor(self, proto, name: str) -> torch.Tensor:

@@ -9,6 +9,8 @@ import torch
 from . import onnx_file, onnx_module
 from . import onnx_elementwise as _elementwise  # noqa: F401  these register operators
 from . import onnx_matrices as _matrices  # noqa: F401
+from . import onnx_recurrent as _recurrent  # noqa: F401
+from . import onnx_resize as _resize  # noqa: F401
 from . import onnx_shapes as _shapes  # noqa: F401
 from . import onnx_windows as _windows  # noqa: F401
 from .errors import Error
@@ -40,49 +42,84 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, found
 
 
-def load(path, shapes: dict[str, Sequence[int]] | None = None) -> OnnxModel:
-    """shapes: extents of inputs by name, which those have to have that the file leaves open."""
+def parse_value(text: str) -> tuple[str, float]:
+    """NAME=16000"""
+    name, _, number = text.rpartition("=")
+    try:
+        found = float(number) if name else None
+    except ValueError:
+        found = None
+    if found is None:
+        raise Error(f"--value '{text}' cannot be read", "accepted is INPUT=NUMBER")
+    return name, found
+
+
+def load(path, shapes=None, values=None) -> OnnxModel:
+    """shapes: extents of inputs by name, which those have to have that the file leaves open.
+    values: numbers that inputs always have, by name; these are no inputs then.
+    """
+    return _made(onnx_file.read(Path(path)), dict(shapes or {}), dict(values or {}))
+
+
+def load_for(path, examples: tuple) -> OnnxModel:
+    """The model for inputs of the shapes of these tensors; a number is what an input always is."""
     model = onnx_file.read(Path(path))
-    graph, shapes = model.graph, {} if shapes is None else shapes
-    _check_names(model, shapes)
+    inputs = model.graph.inputs
+    pairs = list(zip(inputs, examples))
+    wrong = [own for own, each in pairs if isinstance(each, torch.Tensor) and each.dtype != own.dtype]
+    if wrong or len(inputs) != len(examples):
+        raise Error(
+            f"{model.name} takes other inputs than the {len(examples)} examples",
+            "accepted are " + ", ".join(f"'{each.name}' of {each.dtype}" for each in inputs),
+        )
+    tensors = [each for each in examples if isinstance(each, torch.Tensor)]
+    shapes = {own.name: tuple(x.shape) for own, x in pairs if isinstance(x, torch.Tensor)}
+    values = {own.name: x for own, x in pairs if not isinstance(x, torch.Tensor)}
+    made = _made(model, shapes, values)
+    return OnnxModel(made.module, tuple(tensors), made.names, made.results)
+
+
+def _made(model: onnx_file.Model, shapes: dict, values: dict) -> OnnxModel:
+    graph = model.graph
+    _check_names(model, shapes, values)
     builder = onnx_module.Builder(model)
     inputs, scope, bound = [], {}, {}
     for each in graph.inputs:
+        if each.name in values:
+            scope[each.name] = builder.constant(_fixed(model, each, values[each.name], shapes))
+            continue
         extents = _extents(model, each, shapes, bound)
         inputs.append(torch.zeros(extents, dtype=each.dtype))
         fake = builder.mode.from_tensor(inputs[-1])
         scope[each.name] = onnx_module.Value(fake, slot=builder.new_slot())
-    slots = [value.slot for value in scope.values()]
+    names = [each.name for each in graph.inputs if each.name not in values]
+    slots = [scope[name].slot for name in names]
     results = builder.run(graph, scope)
     outputs = [builder.slot_of(value, name) for value, name in zip(results, graph.outputs)]
     module = onnx_module.OnnxModule(builder.steps, slots, outputs, builder.constants)
-    names = [each.name for each in graph.inputs]
     return OnnxModel(module.eval(), tuple(inputs), names, graph.outputs)
 
 
-def load_for(path, inputs: tuple) -> OnnxModel:
-    """The model for inputs of the shapes that these tensors have."""
-    graph = onnx_file.read(Path(path)).graph
-    types = [each.dtype for each in graph.inputs]
-    if [getattr(each, "dtype", type(each)) for each in inputs] != types:
+def _fixed(model, each: onnx_file.Input, number, shapes: dict) -> torch.Tensor:
+    extents = shapes.get(each.name, each.extents)
+    extents = () if extents is None else extents
+    whole = each.dtype.is_floating_point or number == int(number)
+    if not all(isinstance(extent, int) for extent in extents) or not whole:
         raise Error(
-            f"{Path(path).name} takes other inputs than the {len(inputs)} examples",
-            "accepted are "
-            + ", ".join(f"'{each.name}' of {each.dtype}" for each in graph.inputs),
+            f"{model.name}: input '{each.name}' is given the number {number}",
+            f"accepted is a number of {each.dtype} for an input whose shape is known",
         )
-    shapes = {each.name: tuple(given.shape) for each, given in zip(graph.inputs, inputs)}
-    found = load(path, shapes)
-    return OnnxModel(found.module, inputs, found.names, found.results)
+    return torch.full(extents, number, dtype=each.dtype)
 
 
-def _check_names(model: onnx_file.Model, shapes: dict) -> None:
+def _check_names(model: onnx_file.Model, shapes: dict, values: dict) -> None:
     names = [each.name for each in model.graph.inputs]
-    if wrong := [each for each in shapes if each not in names]:
+    if wrong := [each for each in [*shapes, *values] if each not in names]:
         raise Error(
-            f"{model.name} has no input '{wrong[0]}', whose shape is given",
+            f"{model.name} has no input '{wrong[0]}', whose shape or value is given",
             f"accepted are {', '.join(names)}",
         )
-    if not names:
+    if not set(names) - set(values):
         raise Error(f"{model.name} has no inputs", "accepted are graphs that take tensors")
 
 

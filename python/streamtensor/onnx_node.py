@@ -112,6 +112,16 @@ class Node:
         with unset_fake_temporarily():
             return self.reader.tensor(found.t, f"{name} of {self.name}")
 
+    def fill(self) -> tuple[float | int | bool, torch.dtype]:
+        """The number of `value`, and its type."""
+        with unset_fake_temporarily():
+            found = self.tensor("value")
+            if found is None:
+                return 0.0, torch.float32
+            if found.numel() != 1:
+                raise self.refuse(f"has a value of {list(found.shape)}", "one number")
+            return found.reshape(-1).tolist()[0], found.dtype
+
     def graph(self, name: str):
         """A branch, or a loop's body."""
         found = self._value(name, "GRAPH", None)
@@ -190,5 +200,5 @@ class Node:
         count: of the node's inputs.
         """
         if self.opset < since:
-            return self.ints(name)
+            return self.integers(name)
         return self.known_ints(place, name) if count > place else None

@@ -263,9 +263,7 @@ def _running_sum(node, x, axis):
 
 @operator("ConstantOfShape")
 def _filled(node, shape):
-    value = node.tensor("value")
-    fill = 0.0 if value is None else value.reshape(-1).tolist()[0]
-    dtype = torch.float32 if value is None else value.dtype
+    fill, dtype = node.fill()
     return torch.full(node.known_ints(0, "shape"), fill, dtype=dtype)
 
 
