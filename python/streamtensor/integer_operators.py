@@ -36,8 +36,8 @@ def _per_channel(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return values.reshape(-1, *[1] * (like.ndim - 2))
 
 
-def _saturated(value: torch.Tensor, low: int, high: int, unsigned: bool) -> torch.Tensor:
-    return torch.round(value).clamp(low, high).to(_integer_type(unsigned))
+def _saturated(value: torch.Tensor, low: int, high: int, unsigned: bool, zero=0) -> torch.Tensor:
+    return (torch.round(value) + zero).clamp(low, high).to(_integer_type(unsigned))
 
 
 def _padded(x: torch.Tensor, low: list[int], high: list[int], value: int = 0) -> torch.Tensor:
@@ -70,35 +70,36 @@ def _convolved_shape(x, weight, stride, low, high, dilation, groups, border):
     return x.new_empty([x.shape[0], weight.shape[0], *extents], dtype=torch.int32)
 
 
-def _add(x, y, x_ratio, y_ratio, low, high, unsigned):
-    return _saturated(_fused_sum(x, y, x_ratio, y_ratio), low, high, unsigned)
+def _add(x, y, x_ratio, y_ratio, low, high, unsigned, offset=0.0):
+    return _saturated(_fused_sum(x, y, x_ratio, y_ratio, offset), low, high, unsigned)
 
 
 def _scaled(sums, bias, scale):
     return (sums + _per_channel(bias, sums)).float() * _per_channel(scale, sums)
 
 
-def _fused_sum(x, y, x_ratio, y_ratio):
-    """x * x_ratio + f32(y * y_ratio), rounded once."""
-    shift, whole = fixed_point(x_ratio, y_ratio)
-    scaled = y.float() * (y_ratio * 2.0**shift)
-    return (x.long() * whole + scaled.long()).float() * 2.0**-shift
+def _fused_sum(x, y, x_ratio, y_ratio, offset):
+    """x * x_ratio + f32(y * y_ratio + offset), each rounded once."""
+    shift, whole, other, added = fixed_point(x_ratio, y_ratio, offset)
+    inner = (y.long() * other + added).float()
+    return (x.long() * whole + inner.long()).float() * 2.0**-shift
 
 
-def fixed_point(x_ratio: float, y_ratio: float) -> tuple[int, int]:
-    """The bits behind the point with which both ratios, and products with them that are rounded to
-    f32, are whole; and x_ratio with these.
+def fixed_point(*numbers: float) -> tuple[int, ...]:
+    """The bits behind the point with which these numbers, and sums of products with them that are
+    rounded to f32, are whole; and the numbers with these.
     """
-    shift = 24 - min(math.frexp(x_ratio)[1], math.frexp(y_ratio)[1])
-    return shift, int(x_ratio * 2.0**shift)
+    shift = 24 - min(math.frexp(each)[1] for each in numbers if each)
+    return shift, *(int(each * 2.0**shift) for each in numbers)
 
 
-def fits_fixed_point(x_ratio: float, y_ratio: float) -> bool:
-    """Whether sums of both products fit 64 bits."""
-    return abs(math.frexp(x_ratio)[1] - math.frexp(y_ratio)[1]) < 24
+def fits_fixed_point(*numbers: float) -> bool:
+    """Whether sums of products with these numbers fit 64 bits."""
+    exponents = [math.frexp(each)[1] for each in numbers if each]
+    return max(exponents) - min(exponents) < 24
 
 
-def _product_shape(x, y):
+def _product_shape(x, y, *zeros):
     return x.new_empty(torch.broadcast_shapes(x.shape, y.shape), dtype=torch.int32)
 
 
@@ -135,12 +136,13 @@ def least(dtype: torch.dtype) -> int:
     return torch.iinfo(dtype).min
 
 
-def _quantize(x, scale, low, high, unsigned):
-    return _saturated(x / torch.tensor(scale), low, high, unsigned)
+def _quantize(x, scale, *rest):
+    return _saturated(x / torch.tensor(scale), *rest)
 
 
 def _like_integers(x, *rest):
-    return torch.empty_like(x, dtype=_integer_type(rest[-1]))
+    unsigned = next(each for each in rest if isinstance(each, bool))
+    return torch.empty_like(x, dtype=_integer_type(unsigned))
 
 
 _define(
@@ -158,26 +160,28 @@ _define(
 )
 _define(
     "requantize_channels",
-    "Tensor sums, Tensor bias, Tensor multiplier, int low, int high, bool unsigned) -> Tensor",
+    "Tensor sums, Tensor bias, Tensor multiplier, int low, int high, bool unsigned, "
+    "int zero=0) -> Tensor",
     lambda sums, bias, multiplier, *rest: _saturated(_scaled(sums, bias, multiplier), *rest),
     _like_integers,
 )
 _define(
     "requantize",
-    "Tensor sums, float multiplier, int low, int high, bool unsigned) -> Tensor",
+    "Tensor sums, float multiplier, int low, int high, bool unsigned, int zero=0) -> Tensor",
     lambda sums, multiplier, *rest: _saturated(sums.float() * multiplier, *rest),
     _like_integers,
 )
 _define(
     "integer_add",
-    "Tensor x, Tensor y, float x_ratio, float y_ratio, int low, int high, bool unsigned) -> Tensor",
+    "Tensor x, Tensor y, float x_ratio, float y_ratio, int low, int high, bool unsigned, "
+    "float offset=0.0) -> Tensor",
     _add,
     _like_integers,
 )
 _define(
     "integer_product",
-    "Tensor x, Tensor y) -> Tensor",
-    lambda x, y: x.int() * y.int(),
+    "Tensor x, Tensor y, int x_zero=0, int y_zero=0) -> Tensor",
+    lambda x, y, x_zero=0, y_zero=0: (x.int() - x_zero) * (y.int() - y_zero),
     _product_shape,
 )
 _define(
@@ -219,15 +223,15 @@ _define(
 )
 _define(
     "quantize",
-    "Tensor x, float scale, int low, int high, bool unsigned) -> Tensor",
+    "Tensor x, float scale, int low, int high, bool unsigned, int zero=0) -> Tensor",
     _quantize,
     _like_integers,
 )
 _define(
     "dequantize",
-    "Tensor x, float scale) -> Tensor",
-    lambda x, scale: x.float() * scale,
-    lambda x, scale: torch.empty_like(x, dtype=torch.float32),
+    "Tensor x, float scale, int zero=0) -> Tensor",
+    lambda x, scale, zero=0: (x.int() - zero).float() * scale,
+    lambda x, scale, zero=0: torch.empty_like(x, dtype=torch.float32),
 )
 _define(
     "dequantize_channels",

@@ -154,12 +154,14 @@ def _as_float(name: str, value: str, x: _Tensor) -> str:
     return f"{name} = arith.{'s' if x.dtype.is_signed else 'u'}itofp {value} : {x.element} to f32"
 
 
-def _saturated(function: _Function, value: str, low: int, high: int) -> list[str]:
+def _saturated(function: _Function, value: str, low: int, high: int, zero: int = 0) -> list[str]:
     bounds = [function.constant(float(each), "f32") for each in (low, high)]
     to = "s" if function.result.dtype.is_signed else "u"
+    moved = [f"%rz = arith.addf %r0, {function.constant(float(zero), 'f32')} : f32"] if zero else []
     return [
         f"%r0 = math.roundeven {value} : f32",
-        f"%r1 = arith.maximumf %r0, {bounds[0]} : f32",
+        *moved,
+        f"%r1 = arith.maximumf {'%rz' if zero else '%r0'}, {bounds[0]} : f32",
         f"%r2 = arith.minimumf %r1, {bounds[1]} : f32",
         f"%r3 = arith.fpto{to}i %r2 : f32 to i8",
     ]
@@ -224,17 +226,17 @@ def _by_channel(function: _Function, body) -> _Tensor:
     return function.elementwise([(sums, None), *((each, ["d1"]) for each in channels)], body)
 
 
-def _requantize_channels(function: _Function, low, high, unsigned) -> _Tensor:
-    body = [*_SCALED, *_saturated(function, "%w2", low, high)]
+def _requantize_channels(function: _Function, low, high, unsigned, zero=0) -> _Tensor:
+    body = [*_SCALED, *_saturated(function, "%w2", low, high, zero)]
     return _by_channel(function, body)
 
 
-def _requantize(function: _Function, multiplier, low, high, unsigned) -> _Tensor:
+def _requantize(function: _Function, multiplier, low, high, unsigned, zero=0) -> _Tensor:
     sums, by = function.arguments[0], function.constant(multiplier, "f32")
     body = [
         _as_float("%w0", "%a0", sums),
         f"%w1 = arith.mulf %w0, {by} : f32",
-        *_saturated(function, "%w1", low, high),
+        *_saturated(function, "%w1", low, high, zero),
     ]
     return function.elementwise([(sums, None)], body)
 
@@ -243,29 +245,30 @@ def _dequantize_channels(function: _Function) -> _Tensor:
     return _by_channel(function, _SCALED)
 
 
-def _dequantize(function: _Function, scale) -> _Tensor:
+def _dequantize(function: _Function, scale, zero=0) -> _Tensor:
     x, by = function.arguments[0], function.constant(scale, "f32")
-    body = [_as_float("%w0", "%a0", x), f"%w1 = arith.mulf %w0, {by} : f32"]
+    body = [_as_float("%w0", "%a0", x)]
+    if zero:
+        body.append(f"%wz = arith.subf %w0, {function.constant(float(zero), 'f32')} : f32")
+    body.append(f"%w1 = arith.mulf {'%wz' if zero else '%w0'}, {by} : f32")
     return function.elementwise([(x, None)], body)
 
 
-def _quantize(function: _Function, scale, low, high, unsigned) -> _Tensor:
+def _quantize(function: _Function, scale, low, high, unsigned, zero=0) -> _Tensor:
     by = function.constant(scale, "f32")
-    body = [f"%w0 = arith.divf %a0, {by} : f32", *_saturated(function, "%w0", low, high)]
+    body = [f"%w0 = arith.divf %a0, {by} : f32", *_saturated(function, "%w0", low, high, zero)]
     return function.elementwise([(function.arguments[0], None)], body)
 
 
-def _add(function: _Function, x_ratio, y_ratio, low, high, unsigned) -> _Tensor:
+def _add(function: _Function, x_ratio, y_ratio, low, high, unsigned, offset=0.0) -> _Tensor:
     x, y = function.arguments
-    shift, whole = fixed_point(x_ratio, y_ratio)
+    shift, whole, other, added = fixed_point(x_ratio, y_ratio, offset)
     by = function.constant(whole, "i64")
-    ratio = function.constant(y_ratio * 2.0**shift, "f32")
     point = function.constant(2.0**-shift, "f32")
     body = [
         _extended("%w0", "%a0", x, "i64"),
         f"%w1 = arith.muli %w0, {by} : i64",
-        _as_float("%w2", "%a1", y),
-        f"%w3 = arith.mulf %w2, {ratio} : f32",
+        *_inner(function, y, (y_ratio * 2.0**shift, other, added)),
         "%w4 = arith.fptosi %w3 : f32 to i64",
         "%w5 = arith.addi %w1, %w4 : i64",
         "%w6 = arith.sitofp %w5 : i64 to f32",
@@ -275,13 +278,30 @@ def _add(function: _Function, x_ratio, y_ratio, low, high, unsigned) -> _Tensor:
     return function.elementwise([(x, None), (y, None)], body)
 
 
-def _product(function: _Function) -> _Tensor:
-    x, y = function.arguments
-    body = [
-        _extended("%w0", "%a0", x),
-        _extended("%w1", "%a1", y),
-        "%w2 = arith.muli %w0, %w1 : i32",
+def _inner(function: _Function, y: _Tensor, numbers: tuple) -> list[str]:
+    """%w3 = y * ratio + offset, rounded once; numbers: the ratio, and both as integers."""
+    ratio, whole, added = numbers
+    if not added:
+        by = function.constant(ratio, "f32")
+        return [_as_float("%w2", "%a1", y), f"%w3 = arith.mulf %w2, {by} : f32"]
+    by, plus = function.constant(whole, "i64"), function.constant(added, "i64")
+    return [
+        _extended("%i0", "%a1", y, "i64"),
+        f"%i1 = arith.muli %i0, {by} : i64",
+        f"%i2 = arith.addi %i1, {plus} : i64",
+        "%w3 = arith.sitofp %i2 : i64 to f32",
     ]
+
+
+def _product(function: _Function, *zeros) -> _Tensor:
+    x, y = function.arguments
+    body = [_extended("%w0", "%a0", x), _extended("%w1", "%a1", y)]
+    names = []
+    for at, zero in enumerate((*zeros, 0, 0)[:2]):
+        names.append(f"%z{at}" if zero else f"%w{at}")
+        if zero:
+            body.append(f"%z{at} = arith.subi %w{at}, {function.constant(zero, 'i32')} : i32")
+    body.append(f"%w2 = arith.muli {names[0]}, {names[1]} : i32")
     return function.elementwise([(x, _broadcast(function, x)), (y, _broadcast(function, y))], body)
 
 

@@ -210,9 +210,14 @@ def _is_inf(node, x):
     return found | (x == -math.inf) if negative else found
 
 
-@operator("Where")
+@operator("Where", numbers=True)
 def _where(node, condition, x, y):
-    return torch.where(condition, x, y)
+    if not isinstance(condition, torch.Tensor):
+        condition = torch.full((), bool(condition))
+    if not isinstance(x, torch.Tensor) and not isinstance(y, torch.Tensor):
+        x, y = (torch.full((), each, dtype=node.constants[1].dtype) for each in (x, y))
+    like = x if isinstance(x, torch.Tensor) else y
+    return torch.where(condition, _tensor(x, like), _tensor(y, like))
 
 
 @operator("BitShift")

@@ -9,6 +9,7 @@ import torch
 from . import onnx_file, onnx_module
 from . import onnx_elementwise as _elementwise  # noqa: F401  these register operators
 from . import onnx_matrices as _matrices  # noqa: F401
+from . import onnx_quantized as _quantized  # noqa: F401
 from . import onnx_recurrent as _recurrent  # noqa: F401
 from . import onnx_resize as _resize  # noqa: F401
 from . import onnx_shapes as _shapes  # noqa: F401

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import onnx_file
+from . import onnx_file, onnx_fusion
 from .errors import Error
 from .onnx_control import CONTROL
 from .onnx_node import OPERATORS, TAKE_NUMBERS, Node
@@ -37,6 +37,20 @@ class Plain:
     """A number that a step takes as it is, rather than as a tensor; None for no input."""
 
     number: float | int | None
+
+    def made(self):
+        return self.number
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A tensor of one number, which is no weight."""
+
+    number: float | int
+    dtype: torch.dtype
+
+    def made(self):
+        return torch.full((), self.number, dtype=self.dtype)
 
 
 @dataclass
@@ -81,7 +95,7 @@ class OnnxModule(torch.nn.Module):
             values[slot] = self._buffers[name]
         for step in self._steps:
             _say_place(step.node)
-            takes = [at.number if isinstance(at, Plain) else values[at] for at in step.takes]
+            takes = [values[at] if isinstance(at, int) else at.made() for at in step.takes]
             made = step.function(step.node, *takes)
             values |= zip(step.gives, made if isinstance(made, tuple) else (made,))
         return tuple(values[slot] for slot in self._outputs)
@@ -126,7 +140,7 @@ class Builder:
     def run(self, graph: onnx_file.Graph, scope: dict[str, Value]) -> list[Value]:
         """The outputs of the graph; scope: the values that it may read, by name."""
         scope |= {name: self.constant(value, name) for name, value in graph.constants.items()}
-        for proto in graph.nodes:
+        for proto in onnx_fusion.fused(graph, self.model):
             self._add(proto, scope)
         return [self._look_up(name, scope, "the graph gives") for name in graph.outputs]
 
@@ -206,6 +220,12 @@ class Builder:
             return Plain(value.known.reshape(-1).tolist()[0])
         return self._fake(value)
 
+    def _taken_from(self, value: Value, name: str):
+        """Where a step finds the value."""
+        if value.slot is None and value.known.ndim == 0:
+            return Filled(value.known.tolist(), value.known.dtype)
+        return self.slot_of(value, name)
+
     def _fake(self, value: Value):
         if value.known is not None and value.fake is value.known:
             value.fake = self.mode.from_tensor(value.known)
@@ -224,7 +244,7 @@ class Builder:
             raise node.refuse(f"is step {_MOST_STEPS + 1}", f"at most {_MOST_STEPS}, loops unrolled")
         made = [Value(each, slot=self.new_slot()) for each in shapes]
         slots = [
-            taken if isinstance(taken, Plain) else self.slot_of(value, f"{node.name}_{at}")
+            taken if isinstance(taken, Plain) else self._taken_from(value, f"{node.name}_{at}")
             for at, (value, taken) in enumerate(zip(values, takes))
         ]
         self.steps.append(Step(*call, slots, [each.slot for each in made]))

@@ -46,7 +46,7 @@ class Node:
         self._lists: dict[int, list] = {}  # of their numbers
         self.derived: dict[str, torch.Tensor] = {}  # constants made of constants
         self.stored: Callable[[str], torch.Tensor] | None = None
-        self._asked = set()
+        self._asked, self._found = set(), {}
 
     def set_constants(self, constants: dict[int, torch.Tensor]) -> None:
         self.constants = constants
@@ -180,6 +180,13 @@ class Node:
             with unset_fake_temporarily():
                 self.derived[key] = make().contiguous()
         return self.derived[key]
+
+    def once(self, key, make: Callable):
+        """What is worked out of constants the first time, and is no tensor."""
+        if key not in self._found:
+            with unset_fake_temporarily():
+                self._found[key] = make()
+        return self._found[key]
 
     def axis(self, value: int, rank: int) -> int:
         if not -rank <= value < max(rank, 1):

@@ -1,0 +1,436 @@
+"""ONNX's quantized operators: what lies between integers and real numbers, and the integer
+operators of `integer_operators` with onnxruntime's arithmetic.
+
+    y = quantize(conv(dequantize(x), dequantize(w)))
+      ->  sums = integer_convolution(x, w);  y = requantize_channels(sums, bias, multiplier, zero)
+
+An integer q stands for (q - zero) * scale. Operators of the domain `integer` are those that
+`onnx_fusion` makes of a graph's quantized parts.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy
+import torch
+import torch.nn.functional as F
+
+from . import integer_operators, onnx_file, onnx_windows
+from .onnx_node import OPERATORS, Node, operator
+
+_ours = torch.ops.streamtensor
+_LIMIT = 2**30  # of the sum of products
+_BYTES = (torch.int8, torch.uint8)
+
+
+@dataclass(frozen=True)
+class Format:
+    """How integers stand for numbers."""
+
+    scale: numpy.float32
+    zero: int
+    dtype: torch.dtype
+
+    @property
+    def unsigned(self) -> bool:
+        return self.dtype == torch.uint8
+
+    @property
+    def limits(self) -> tuple[int, int, bool]:
+        return (0, 255, True) if self.unsigned else (-128, 127, False)
+
+    def bounded(self, bounds: list[float] | None) -> tuple[int, int, bool]:
+        """The limits of integers of numbers within bounds."""
+        if not bounds:
+            return self.limits
+        least, most, _ = self.limits
+        ends = numpy.rint(numpy.array(bounds, numpy.float32) / self.scale) + self.zero
+        low, high = numpy.clip(ends, least, most)
+        return int(low), int(high), self.unsigned
+
+    def quantized(self, x):
+        return _ours.quantize(x, float(self.scale), *self.limits, self.zero)
+
+    def real(self, x):
+        return _ours.dequantize(x, float(self.scale), self.zero)
+
+
+def _scale(node: Node, place: int) -> numpy.ndarray:
+    found = numpy.array(node.numbers(place, "scale"), numpy.float32).reshape(-1)
+    wrong = found[~(numpy.isfinite(found) & (found > 0))]
+    if len(wrong):
+        raise node.refuse(f"has a scale of {wrong[0]:g}", "positive and finite ones")
+    return found
+
+
+def _zeros(node: Node, place: int) -> list[int]:
+    return node.numbers(place, "zero point") if place in node.constants else [0]
+
+
+def format_of(node: Node, scale: int, zero: int, dtype: torch.dtype) -> Format:
+    """The format that a node says at these places, of one scale."""
+    found = _scale(node, scale)
+    if found.size != 1 or len(_zeros(node, zero)) != 1:
+        raise node.refuse(f"has {found.size} scales for a tensor", "one, and one zero point")
+    if zero in node.constants and node.constants[zero].dtype != dtype:
+        says = node.constants[zero].dtype
+        raise node.refuse(f"has a zero point of {says} for integers of {dtype}", f"{dtype}")
+    if dtype not in _BYTES:
+        raise node.refuse(f"has integers of {dtype}", "int8 or uint8")
+    return Format(found[0], _zeros(node, zero)[0], dtype)
+
+
+def _given(node: Node, place: int) -> torch.dtype:
+    """The type of a result's integers: that of its zero point."""
+    return node.constants[place].dtype if place in node.constants else torch.uint8
+
+
+# --- between integers and real numbers ---
+
+
+@operator("QuantizeLinear", "com.microsoft:QuantizeLinear")
+def _quantize(node, x, scale, zero=None):
+    axis = node.integer("axis", 1)
+    node.integer("saturate", 1)
+    node.integer("precision", 0)
+    number = node.integer("output_dtype", 0)
+    dtype = onnx_file.dtype_of(number, node.label) if number else None
+    dtype = (dtype or torch.uint8) if zero is None else zero.dtype
+    if node.integer("block_size", 0):
+        raise node.refuse("has block_size", "one scale for a tensor or a channel")
+    if dtype not in _BYTES:
+        raise node.refuse(f"gives integers of {dtype}", "int8 or uint8")
+    if 1 in node.constants and _scale(node, 1).size == 1 and (zero is None or 2 in node.constants):
+        return format_of(node, 1, 2, dtype).quantized(x.float())
+    scale, zero = (_along(node, each, x, axis) for each in (scale, zero))
+    found = torch.round(x / scale) + (0 if zero is None else zero.to(torch.int32))
+    return found.clamp(*(0, 255) if dtype == torch.uint8 else (-128, 127)).to(dtype)
+
+
+def _along(node: Node, value, x, axis: int):
+    """A value of each channel, in the dims of x."""
+    if value is None or value.numel() == 1:
+        return value if value is None else value.reshape(())
+    axis = node.axis(axis, x.ndim)
+    if value.ndim != 1 or value.numel() != x.shape[axis]:
+        raise node.refuse(
+            f"has {list(value.shape)} scales or zero points for {x.shape[axis]} channels",
+            "one for each, or one",
+        )
+    return value.reshape([-1 if at == axis else 1 for at in range(x.ndim)])
+
+
+@operator("DequantizeLinear", "com.microsoft:DequantizeLinear")
+def _dequantize(node, x, scale, zero=None):
+    axis, block = node.integer("axis", 1), node.integer("block_size", 0)
+    node.integer("output_dtype", 0)
+    if 1 in node.constants:
+        _scale(node, 1)
+    known = scale.numel() == 1 and 1 in node.constants and (zero is None or 2 in node.constants)
+    if known and x.dtype in _BYTES and 0 not in node.constants:
+        return format_of(node, 1, 2, x.dtype).real(x)
+    if block:
+        scale, zero = (_of_blocks(node, each, x, axis, block) for each in (scale, zero))
+    else:
+        scale, zero = (_along(node, each, x, axis) for each in (scale, zero))
+    whole = x.to(torch.int32)
+    return (whole if zero is None else whole - zero.to(torch.int32)).to(scale.dtype) * scale
+
+
+def _of_blocks(node: Node, value, x, axis: int, block: int):
+    if value is None:
+        return None
+    axis = node.axis(axis, x.ndim)
+    wanted = [-(-e // block) if at == axis else e for at, e in enumerate(x.shape)]
+    if list(value.shape) != wanted:
+        raise node.refuse(f"has scales or zero points of {list(value.shape)}", f"{wanted}")
+    return value.repeat_interleave(block, axis).narrow(axis, 0, x.shape[axis])
+
+
+@operator("DynamicQuantizeLinear")
+def _quantize_dynamically(node, x):
+    zero = torch.zeros((), dtype=x.dtype)
+    low, high = torch.minimum(x.amin(), zero), torch.maximum(x.amax(), zero)
+    scale = (high - low) / 255
+    scale = torch.where(scale == 0, torch.ones_like(scale), scale)
+    point = torch.round((0 - low / scale).clamp(0, 255))
+    found = torch.round(x / scale) + point
+    return found.clamp(0, 255).to(torch.uint8), scale, point.to(torch.uint8)
+
+
+# --- contractions ---
+
+
+@dataclass(frozen=True)
+class _Contraction:
+    """x, weight and result at these places of a node's inputs, each with scale and zero point."""
+
+    x: int = 0
+    weight: int = 3
+    result: int = 6
+    bias: int = 8
+
+
+def _input_bytes(node: Node, x) -> torch.dtype:
+    if x.dtype not in _BYTES:
+        raise node.refuse(f"takes integers of {x.dtype}", "int8 or uint8")
+    return x.dtype
+
+
+class _Integers:
+    """The constants of a contraction. by_channel: makes the weight have result channels first."""
+
+    def __init__(self, node: Node, x, places: _Contraction, by_channel):
+        self._node, self._places, self._by_channel = node, places, by_channel
+        self.x = format_of(node, places.x + 1, places.x + 2, _input_bytes(node, x))
+        kind = _given(node, places.result + 1)
+        self.made = format_of(node, places.result, places.result + 1, kind)
+        self.scale = _scale(node, places.weight + 1)
+
+    @property
+    def border(self) -> int:
+        """What stands for 0 in x, centered."""
+        return self.x.zero - (integer_operators.CENTER if self.x.unsigned else 0)
+
+    def weight(self) -> torch.Tensor:
+        """Less the zero point, in 32 bits."""
+        node, at = self._node, self._places.weight
+        whole = self._by_channel(node.known(at, "weight").to(torch.int32))
+        zero = torch.tensor(_zeros(node, at + 2), dtype=torch.int32)
+        for count, name in ((self.scale.size, "scales"), (zero.numel(), "zero points")):
+            if count not in (1, len(whole)):
+                raise node.refuse(f"has {count} {name} for {len(whole)} channels", "one each")
+        return whole - zero.reshape(-1, *[1] * (whole.ndim - 1))
+
+    def is_exact(self) -> bool:
+        """Whether the weight fits 8 bits, and sums 32 bits."""
+        weight = self.weight()
+        fits = -128 <= int(weight.min()) and int(weight.max()) <= 127
+        return fits and weight[0].numel() * 255 * 128 < _LIMIT
+
+    def bias(self) -> torch.Tensor:
+        """What is added to sums of products with x as it is."""
+        node, weight = self._node, self.weight()
+        own = torch.zeros(len(weight), dtype=torch.int32)
+        if self._places.bias in node.constants:
+            own = node.known(self._places.bias, "bias").reshape(-1).to(torch.int32)
+        if own.numel() != len(weight):
+            raise node.refuse(f"has {own.numel()} biases for {len(weight)} channels", "one each")
+        return own - self.border * weight.flatten(1).sum(1, dtype=torch.int32)
+
+    def multiplier(self) -> torch.Tensor:
+        by = (self.x.scale * self.scale) / self.made.scale
+        return torch.from_numpy(by).expand(len(self.weight()))
+
+    def requantized(self, sums, bounds):
+        node = self._node
+        bias = node.derive("bias", self.bias)
+        by = node.derive("multiplier", self.multiplier)
+        limits = self.made.bounded(bounds)
+        return _ours.requantize_channels(sums, bias, by, *limits, self.made.zero)
+
+    def centered(self, x):
+        return _ours.center(x) if self.x.unsigned else x
+
+
+def _real_weight(node: Node, integers: _Integers, back) -> torch.Tensor:
+    """The weight in f32, where integers of 8 bits do not hold it."""
+
+    def make():
+        weight = integers.weight().float()
+        return back(weight * torch.from_numpy(integers.scale).reshape(-1, *[1] * (weight.ndim - 1)))
+
+    return node.derive("real_weight", make)
+
+
+def _real_bias(node: Node, integers: _Integers) -> torch.Tensor | None:
+    if 8 not in node.constants:
+        return None
+
+    def make():
+        sums = torch.from_numpy(integers.x.scale * integers.scale)
+        return node.constants[8].reshape(-1).float() * sums
+
+    return node.derive("real_bias", make)
+
+
+@operator("QLinearConv", "integer:Conv")
+def _convolution(node, x, *rest):
+    dims = onnx_windows.check_images(node, x)
+    bounds = node.reals("bounds") if node.domain else None
+    integers = node.once("integers", lambda: _Integers(node, x, _Contraction(), lambda w: w))
+    weight = node.known(3, "weight")
+    groups = onnx_windows.check_groups(node, x, weight)
+    window = onnx_windows.window_of(node, list(x.shape[2:]), list(weight.shape[2:]))
+    if not node.once("exact", integers.is_exact):
+        real = onnx_windows.padded(integers.x.real(x), window.low, window.high)
+        convolve = (F.conv1d, F.conv2d, F.conv3d)[dims - 1]
+        args = _real_weight(node, integers, lambda w: w), _real_bias(node, integers)
+        found = convolve(real, *args, window.stride, 0, window.dilation, groups)
+        return integers.made.quantized(found.clamp(*bounds) if bounds else found)
+    made = node.derive("weight", lambda: integers.weight().to(torch.int8))
+    places = window.stride, window.low, window.high, window.dilation
+    args = integers.centered(x), made, *places, groups, integers.border
+    return integers.requantized(_ours.integer_convolution(*args), bounds)
+
+
+@operator("QLinearMatMul", "integer:MatMul", "integer:Gemm")
+def _product(node, x, *rest):
+    turned = node.integer("transB", 0) if node.domain else 0
+    bounds = node.reals("bounds") if node.domain else None
+    by_channel = (lambda w: w) if turned else (lambda w: w.t().contiguous())
+    if 3 not in node.constants or node.constants[3].ndim != 2 or x.ndim < 2:
+        return _product_of_two(node, x, rest[2], bounds)
+    integers = node.once("integers", lambda: _Integers(node, x, _Contraction(), by_channel))
+    if not node.once("exact", integers.is_exact):
+        args = _real_weight(node, integers, lambda w: w), _real_bias(node, integers)
+        found = F.linear(integers.x.real(x), *args)
+        return integers.made.quantized(found.clamp(*bounds) if bounds else found)
+    made = node.derive("weight", lambda: integers.weight().to(torch.int8))
+    rows = integers.centered(x).reshape(-1, x.shape[-1])
+    sums = _ours.integer_convolution(rows, made, [], [], [], [], 1, integers.border)
+    return integers.requantized(sums, bounds).reshape([*x.shape[:-1], made.shape[0]])
+
+
+def _product_of_two(node: Node, x, y, bounds):
+    """Of matrices that are both computed: sums in f32, which are exact up to 2^24."""
+    formats = [format_of(node, at + 1, at + 2, each.dtype) for at, each in ((0, x), (3, y))]
+    made = format_of(node, 6, 7, _given(node, 7))
+    if x.shape[-1] * 255 * 255 >= 2**24 or node.op == "Gemm":
+        found = torch.matmul(*(each.real(value) for each, value in zip(formats, (x, y))))
+        return made.quantized(found.clamp(*bounds) if bounds else found)
+    whole = [value.float() - each.zero for each, value in zip(formats, (x, y))]
+    sums = torch.matmul(*whole)
+    by = float((formats[0].scale * formats[1].scale) / made.scale)
+    found = torch.round(sums * by) + made.zero
+    return found.clamp(*made.bounded(bounds)[:2]).to(made.dtype)
+
+
+@operator("com.microsoft:QGemm")
+def _general_product(node, x, x_scale, x_zero, y, y_scale, y_zero, bias=None, scale=None, zero=None):
+    if node.integer("transA", 0) or node.real("alpha", 1.0) != 1.0 or scale is None:
+        raise node.refuse("has transA, alpha or a result in f32", "none of them")
+    turned = node.integer("transB", 0)
+    places = _Contraction(0, 3, 7, 6)
+    by_channel = (lambda w: w) if turned else (lambda w: w.t().contiguous())
+    integers = node.once("integers", lambda: _Integers(node, x, places, by_channel))
+    if not node.once("exact", integers.is_exact):
+        raise node.refuse("has weights that do not fit 8 bits less their zero point", "int8")
+    made = node.derive("weight", lambda: integers.weight().to(torch.int8))
+    sums = _ours.integer_convolution(
+        integers.centered(x), made, [], [], [], [], 1, integers.border
+    )
+    return integers.requantized(sums, None)
+
+
+@operator("ConvInteger")
+def _integer_convolution(node, x, weight, x_zero=None, w_zero=None):
+    onnx_windows.check_images(node, x)
+    groups = onnx_windows.check_groups(node, x, weight)
+    window = onnx_windows.window_of(node, list(x.shape[2:]), list(weight.shape[2:]))
+    zero = node.number(2, "zero point") if x_zero is not None else 0
+    whole = node.known(1, "weight")
+    lost = node.known(3, "zero point of weights") if w_zero is not None else None
+
+    def make():
+        moved = whole.to(torch.int32)
+        if lost is not None:
+            moved = moved - lost.to(torch.int32).reshape(-1, *[1] * (whole.ndim - 1))
+        if int(moved.min()) < -128 or int(moved.max()) > 127:
+            raise node.refuse("has weights that do not fit 8 bits less their zero point", "int8")
+        return moved.to(torch.int8)
+
+    made = node.derive("weight", make)
+    places = window.stride, window.low, window.high, window.dilation
+    unsigned = x.dtype == torch.uint8
+    border = zero - (integer_operators.CENTER if unsigned else 0)
+    x = _ours.center(x) if unsigned else x
+    sums = _ours.integer_convolution(x, made, *places, groups, border)
+    lack = node.derive("lack", lambda: border * made.flatten(1).sum(1, dtype=torch.int32))
+    return sums - lack.reshape(-1, *[1] * (x.ndim - 2))
+
+
+@operator("MatMulInteger")
+def _integer_product(node, x, y, x_zero=None, y_zero=None):
+    x, y = x.to(torch.int32), y.to(torch.int32)
+    if x_zero is not None:
+        x = x - x_zero.to(torch.int32).reshape([-1, 1] if x_zero.numel() > 1 else [])
+    if y_zero is not None:
+        y = y - y_zero.to(torch.int32)
+    return torch.matmul(x, y)
+
+
+# --- of two values, and of windows ---
+
+
+@operator("com.microsoft:QLinearAdd", "integer:Add")
+def _sum(node, x, x_scale, x_zero, y, y_scale, y_zero, scale, zero=None):
+    bounds = node.reals("bounds") if node.domain == "integer" else None
+    x_format = format_of(node, 1, 2, x.dtype)
+    y_format, made = format_of(node, 4, 5, y.dtype), format_of(node, 6, 7, _given(node, 7))
+    x, y = torch.broadcast_tensors(x, y)
+    ratios = [each.scale / made.scale for each in (x_format, y_format)]
+    offset = _offset(ratios, (x_format.zero, y_format.zero), made.zero)
+    limits, numbers = made.bounded(bounds), [*map(float, ratios)]
+    if integer_operators.fits_fixed_point(*numbers, offset):
+        return _ours.integer_add(y, x, *numbers[::-1], *limits, offset)
+    found = x_format.real(x) + y_format.real(y)
+    return made.quantized(found.clamp(*bounds) if bounds else found)
+
+
+def _offset(ratios: list, zeros: tuple[int, int], zero: int) -> float:
+    """What is added to the sum of scaled integers, rounded as onnxruntime rounds it."""
+    inner = ratios[1] * numpy.float32(zeros[1])
+    both = numpy.float32(float(ratios[0]) * zeros[0] + float(inner))
+    return float(numpy.float32(zero) - both)
+
+
+@operator("com.microsoft:QLinearMul", "integer:Mul")
+def _product_of_values(node, x, x_scale, x_zero, y, y_scale, y_zero, scale, zero=None):
+    bounds = node.reals("bounds") if node.domain == "integer" else None
+    x_format = format_of(node, 1, 2, x.dtype)
+    y_format, made = format_of(node, 4, 5, y.dtype), format_of(node, 6, 7, _given(node, 7))
+    by = float((x_format.scale * y_format.scale) / made.scale)
+    products = _ours.integer_product(x, y, x_format.zero, y_format.zero)
+    return _ours.requantize(products, by, *made.bounded(bounds), made.zero)
+
+
+@operator("com.microsoft:QLinearGlobalAveragePool", "integer:GlobalAveragePool")
+def _average(node, x, x_scale, x_zero, scale, zero=None):
+    if node.domain != "integer" and node.choice("channels_last", (0, 1), 0):
+        raise node.refuse("has channels_last=1", "channels_last=0")
+    bounds = node.reals("bounds") if node.domain == "integer" else None
+    own, made = format_of(node, 1, 2, x.dtype), format_of(node, 3, 4, _given(node, 4))
+    extents = list(x.shape[2:])
+    count, zeros = math.prod(extents), [0] * len(extents)
+    sums = _ours.integer_window_sums(x, extents, extents, zeros, zeros)
+    bias = node.derive("bias", lambda: torch.full([x.shape[1]], -count * own.zero).int())
+    by = node.derive("multiplier", lambda: torch.full([x.shape[1]], float(own.scale / (made.scale * numpy.float32(count)))))
+    return _ours.requantize_channels(sums, bias, by, *made.bounded(bounds), made.zero)
+
+
+def _through_real(name: str):
+    """An operator on integers that is computed in f32."""
+
+    def run(node, x, x_scale, x_zero, scale, zero=None):
+        own, made = format_of(node, 1, 2, x.dtype), format_of(node, 3, 4, _given(node, 4))
+        return made.quantized(OPERATORS[name](node, own.real(x)))
+
+    return run
+
+
+for _name in ("Sigmoid", "LeakyRelu", "AveragePool"):
+    operator(f"com.microsoft:QLinear{_name}")(_through_real(_name))
+
+
+@operator("com.microsoft:QLinearConcat")
+def _concat(node, scale, zero, *parts):
+    axis, made = node.integer("axis"), format_of(node, 0, 1, zero.dtype)
+    found = []
+    for at in range(0, len(parts), 3):
+        own = format_of(node, at + 3, at + 4, parts[at].dtype)
+        same = own.dtype == made.dtype and own.zero == made.zero and own.scale == made.scale
+        found.append(parts[at] if same else made.quantized(own.real(parts[at])))
+    return torch.cat(found, node.axis(axis, parts[0].ndim))
+
+
