@@ -45,42 +45,37 @@ def graph_names(proto) -> set[str]:
 
 def used(graph: onnx_file.Graph) -> list:
     """The nodes that the outputs need."""
-    wanted, kept = set(graph.outputs), []
-    for proto in reversed(graph.nodes):
+    return used_of(graph.nodes, graph.outputs)
+
+
+def used_of(nodes: list, outputs: list[str]) -> list:
+    wanted, kept = set(outputs), []
+    for proto in reversed(nodes):
         if wanted & set(proto.output):
             kept.append(proto)
             wanted |= graph_names(proto)
     return kept[::-1]
 
 
-def fused(graph: onnx_file.Graph, model: onnx_file.Model) -> list:
-    """The nodes of the graph, with integer operators where it is quantized."""
-    for proto in graph.nodes:
+def fused(nodes: list, known: dict, outputs: list[str], file: str) -> list:
+    """The nodes of a graph, with integer operators where it is quantized. known: constants."""
+    for proto in nodes:
         if proto.domain == DOMAIN:
             raise Error(
-                f"{model.name}: node '{proto.name}' is of the domain '{DOMAIN}'",
+                f"{file}: node '{proto.name}' is of the domain '{DOMAIN}'",
                 "accepted are operators of ONNX and of com.microsoft",
             )
-    nodes = used(graph)
-    return used(_with(graph, _Fusion(graph, nodes).run()))
-
-
-def _with(graph: onnx_file.Graph, nodes: list) -> onnx_file.Graph:
-    return onnx_file.Graph(nodes, graph.constants, graph.inputs, graph.outputs)
+    return used_of(_Fusion(nodes, known, outputs).run(), outputs)
 
 
 class _Fusion:
-    def __init__(self, graph: onnx_file.Graph, nodes: list):
-        self._graph, self._nodes = graph, nodes
+    def __init__(self, nodes: list, known: dict, outputs: list[str]):
+        self._nodes, self._constants, self._outputs = nodes, known, set(outputs)
         self._makers = {name: node for node in nodes for name in node.output}
         self._readers: dict[str, list] = {}
         for node in nodes:
             for name in graph_names(node):
                 self._readers.setdefault(name, []).append(node)
-        self._constants = dict(graph.constants)
-        for node in nodes:
-            if node.op_type == "Identity" and node.input[0] in self._constants:
-                self._constants[node.output[0]] = self._constants[node.input[0]]
 
     def run(self) -> list:
         made = {}  # by the QuantizeLinear that they end with
@@ -126,8 +121,7 @@ class _Fusion:
 
     def _only_reader(self, node):
         readers = self._readers.get(node.output[0], [])
-        outputs = set(self._graph.outputs)
-        return readers[0] if len(readers) == 1 and node.output[0] not in outputs else None
+        return readers[0] if len(readers) == 1 and node.output[0] not in self._outputs else None
 
     def _bounded(self, node):
         """The last node of a ReLU or a Clip behind this one, and its bounds."""

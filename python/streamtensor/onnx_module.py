@@ -20,6 +20,8 @@ from .onnx_node import OPERATORS, TAKE_NUMBERS, Node
 _LARGEST = 2**31  # numbers of a value
 _FOLDED = 2**28  # numbers of a value that is known
 _MOST_STEPS = 100_000
+# those whose graphs read more than their inputs, and what operators on integers take as integers
+_LATER = ("If", "Loop", "DequantizeLinear")
 
 
 @dataclass
@@ -140,9 +142,21 @@ class Builder:
     def run(self, graph: onnx_file.Graph, scope: dict[str, Value]) -> list[Value]:
         """The outputs of the graph; scope: the values that it may read, by name."""
         scope |= {name: self.constant(value, name) for name, value in graph.constants.items()}
-        for proto in onnx_fusion.fused(graph, self.model):
+        nodes = onnx_fusion.used(graph)
+        for proto in nodes:
+            if self._is_constant(proto, scope):
+                self._add(proto, scope)
+        known = {name: each.known for name, each in scope.items() if each.known is not None}
+        left = [each for each in nodes if not self._is_constant(each, scope)]
+        for proto in onnx_fusion.fused(left, known, graph.outputs, self.model.name):
             self._add(proto, scope)
         return [self._look_up(name, scope, "the graph gives") for name in graph.outputs]
+
+    def _is_constant(self, proto, scope: dict) -> bool:
+        """Whether a node computes what is known from what is known."""
+        takes = [scope.get(name) for name in proto.input if name]
+        known = all(each is not None and each.known is not None for each in takes)
+        return known and proto.op_type not in _LATER
 
     def _look_up(self, name: str, scope: dict, says: str) -> Value:
         if name not in scope:

@@ -203,10 +203,31 @@ class _Integers:
         return whole - zero.reshape(-1, *[1] * (whole.ndim - 1))
 
     def is_exact(self) -> bool:
-        """Whether the weight fits 8 bits, and sums 32 bits."""
+        """Whether sums of products fit 32 bits."""
+        return self.weight()[0].numel() * 255 * 255 < _LIMIT
+
+    def beyond(self) -> torch.Tensor:
+        """What weights of each channel are moved by, so that they fit 8 bits."""
+        weight = self.weight().flatten(1)
+        least, most = weight.amin(1), weight.amax(1)
+        return (most - 127).clamp(min=0) - (-128 - least).clamp(min=0)
+
+    def bytes(self) -> torch.Tensor:
         weight = self.weight()
-        fits = -128 <= int(weight.min()) and int(weight.max()) <= 127
-        return fits and weight[0].numel() * 255 * 128 < _LIMIT
+        return (weight - self.beyond().reshape(-1, *[1] * (weight.ndim - 1))).to(torch.int8)
+
+    def sums(self, x, places: tuple, groups: int):
+        """Of products with the weight; what it is moved by times the sum of x is added again."""
+        node, x = self._node, self.centered(x)
+        weight = node.derive("weight", self.bytes)
+        sums = _ours.integer_convolution(x, weight, *places, groups, self.border)
+        if not node.once("moved", lambda: bool(self.beyond().any())):
+            return sums
+        ones = node.derive("ones", lambda: torch.ones([groups, *weight.shape[1:]]).to(torch.int8))
+        whole = _ours.integer_convolution(x, ones, *places, groups, self.border)
+        by = node.derive("beyond", self.beyond)
+        by = by.reshape(-1, *[1] * (sums.ndim - 2))
+        return sums + whole.repeat_interleave(len(weight) // groups, 1) * by
 
     def bias(self) -> torch.Tensor:
         """What is added to sums of products with x as it is."""
@@ -268,10 +289,8 @@ def _convolution(node, x, *rest):
         args = _real_weight(node, integers, lambda w: w), _real_bias(node, integers)
         found = convolve(real, *args, window.stride, 0, window.dilation, groups)
         return integers.made.quantized(found.clamp(*bounds) if bounds else found)
-    made = node.derive("weight", lambda: integers.weight().to(torch.int8))
     places = window.stride, window.low, window.high, window.dilation
-    args = integers.centered(x), made, *places, groups, integers.border
-    return integers.requantized(_ours.integer_convolution(*args), bounds)
+    return integers.requantized(integers.sums(x, places, groups), bounds)
 
 
 @operator("QLinearMatMul", "integer:MatMul", "integer:Gemm")
@@ -286,10 +305,8 @@ def _product(node, x, *rest):
         args = _real_weight(node, integers, lambda w: w), _real_bias(node, integers)
         found = F.linear(integers.x.real(x), *args)
         return integers.made.quantized(found.clamp(*bounds) if bounds else found)
-    made = node.derive("weight", lambda: integers.weight().to(torch.int8))
-    rows = integers.centered(x).reshape(-1, x.shape[-1])
-    sums = _ours.integer_convolution(rows, made, [], [], [], [], 1, integers.border)
-    return integers.requantized(sums, bounds).reshape([*x.shape[:-1], made.shape[0]])
+    sums = integers.sums(x.reshape(-1, x.shape[-1]), ([], [], [], []), 1)
+    return integers.requantized(sums, bounds).reshape([*x.shape[:-1], sums.shape[1]])
 
 
 def _product_of_two(node: Node, x, y, bounds):
@@ -315,12 +332,8 @@ def _general_product(node, x, x_scale, x_zero, y, y_scale, y_zero, bias=None, sc
     by_channel = (lambda w: w) if turned else (lambda w: w.t().contiguous())
     integers = node.once("integers", lambda: _Integers(node, x, places, by_channel))
     if not node.once("exact", integers.is_exact):
-        raise node.refuse("has weights that do not fit 8 bits less their zero point", "int8")
-    made = node.derive("weight", lambda: integers.weight().to(torch.int8))
-    sums = _ours.integer_convolution(
-        integers.centered(x), made, [], [], [], [], 1, integers.border
-    )
-    return integers.requantized(sums, None)
+        raise node.refuse("adds up more products than 32 bits hold", "2^14 of them")
+    return integers.requantized(integers.sums(x, ([], [], [], []), 1), None)
 
 
 @operator("ConvInteger")
@@ -421,6 +434,15 @@ def _through_real(name: str):
 
 for _name in ("Sigmoid", "LeakyRelu", "AveragePool"):
     operator(f"com.microsoft:QLinear{_name}")(_through_real(_name))
+
+
+@operator("com.microsoft:QLinearSoftmax")
+def _softmax(node, x, x_scale, x_zero, scale, zero=None):
+    own, made = format_of(node, 1, 2, x.dtype), format_of(node, 3, 4, _given(node, 4))
+    opset, axis = node.integer("opset", 13), node.axis(node.integer("axis", -1), x.ndim)
+    if opset < 13 and axis != x.ndim - 1:
+        raise node.refuse(f"has axis={axis} of opset {opset}", "the last axis, or opset 13")
+    return made.quantized(F.softmax(own.real(x), axis))
 
 
 @operator("com.microsoft:QLinearConcat")
