@@ -186,8 +186,8 @@ def _check_module(module) -> None:
     if isinstance(module, (str, os.PathLike)):
         raise Error(
             f"{str(module)!r} is a path, not a module",
-            "accepted is FILE.onnx; load others first: torch.load, or from_pretrained of their library; "
-            "language models: streamtensor generate FOLDER",
+            "accepted is FILE.onnx; load others first: torch.load, or from_pretrained of their "
+            "library; language models: streamtensor generate FOLDER",
         )
     if not isinstance(module, torch.nn.Module):
         raise Error(

@@ -41,7 +41,9 @@ def _constant(builder, node, values, scope):
 @_control("Shape")
 def _shape(builder, node, values, scope):
     first, last = node.integer("start", 0), node.integer("end")
-    return [builder.constant(torch.tensor(list(values[0].fake.shape)[first:last], dtype=torch.int64))]
+    return [
+        builder.constant(torch.tensor(list(values[0].fake.shape)[first:last], dtype=torch.int64))
+    ]
 
 
 @_control("Size")
@@ -63,9 +65,7 @@ def _if(builder, node, values, scope):
             "a condition that is a constant",
         )
     return [
-        builder.call(OPERATORS["Where"], node, [values[0], a, b])[0]
-        if a is not b
-        else a
+        builder.call(OPERATORS["Where"], node, [values[0], a, b])[0] if a is not b else a
         for a, b in pairs
     ]
 

@@ -104,13 +104,16 @@ def read(path: Path) -> Model:
 
 
 def _opsets(path: Path, proto, newest: int) -> dict[str, int]:
-    found = {"" if each.domain in DOMAINS else each.domain: each.version for each in proto.opset_import}
+    found = {
+        "" if each.domain in DOMAINS else each.domain: each.version for each in proto.opset_import
+    }
     version = found.get("")
     if version is None or not LEAST_OPSET <= version <= newest:
         says = "names no opset" if version is None else f"is of opset {version}"
         raise Error(
             f"{path} {says}",
-            f"accepted are opsets {LEAST_OPSET} to {newest}; onnx.version_converter converts others",
+            f"accepted are opsets {LEAST_OPSET} to {newest}; "
+            "onnx.version_converter converts others",
         )
     return found
 
@@ -120,8 +123,7 @@ def _inlined(path: Path, proto, onnx):
         return onnx.inliner.inline_local_functions(proto)
     except Exception as error:
         raise Error(
-            f"{path}: its functions cannot be put in place of their calls "
-            f"({type(error).__name__})",
+            f"{path}: its functions cannot be put in place of their calls ({type(error).__name__})",
             "accepted are graphs without functions of their own: onnx.inliner shows what is wrong",
         ) from None
 

@@ -255,5 +255,7 @@ class _Fusion:
 
 def _is_plain_product(attributes: dict) -> bool:
     values = {"alpha": 1.0, "beta": 1.0}
-    plain = all(name not in attributes or attributes[name].f == each for name, each in values.items())
+    plain = all(
+        name not in attributes or attributes[name].f == each for name, each in values.items()
+    )
     return plain and ("transA" not in attributes or not attributes["transA"].i)

@@ -1,19 +1,21 @@
 """ONNX models as modules: FILE.onnx on the command line and in `streamtensor.compile`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from . import onnx_file, onnx_module
-from . import onnx_elementwise as _elementwise  # noqa: F401  these register operators
-from . import onnx_matrices as _matrices  # noqa: F401
-from . import onnx_quantized as _quantized  # noqa: F401
-from . import onnx_recurrent as _recurrent  # noqa: F401
-from . import onnx_resize as _resize  # noqa: F401
-from . import onnx_shapes as _shapes  # noqa: F401
-from . import onnx_windows as _windows  # noqa: F401
+from . import (  # noqa: F401  some are here for the operators that they register
+    onnx_elementwise,
+    onnx_file,
+    onnx_matrices,
+    onnx_module,
+    onnx_quantized,
+    onnx_recurrent,
+    onnx_resize,
+    onnx_shapes,
+    onnx_windows,
+)
 from .errors import Error
 
 
@@ -67,7 +69,9 @@ def load_for(path, examples: tuple) -> OnnxModel:
     model = onnx_file.read(Path(path))
     inputs = model.graph.inputs
     pairs = list(zip(inputs, examples))
-    wrong = [own for own, each in pairs if isinstance(each, torch.Tensor) and each.dtype != own.dtype]
+    wrong = [
+        own for own, each in pairs if isinstance(each, torch.Tensor) and each.dtype != own.dtype
+    ]
     if wrong or len(inputs) != len(examples):
         raise Error(
             f"{model.name} takes other inputs than the {len(examples)} examples",
@@ -138,8 +142,7 @@ def _extents(model, each: onnx_file.Input, shapes: dict, bound: dict[str, int]) 
             said = "x".join("?" if extent is None else str(extent) for extent in own)
             raise Error(
                 f"{model.name}: input '{each.name}' has the extents {said}",
-                f"--shape {each.name}={'x'.join(str(x) if isinstance(x, int) else 'N' for x in given)}"
-                " with numbers gives those that are open",
+                f"--shape {each.name}=… gives all of them, as in --shape {each.name}=1x3x224x224",
             )
     pairs = list(zip(own, given)) if own is not None else []
     fits = own is None or len(own) == len(given)

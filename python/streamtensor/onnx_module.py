@@ -81,6 +81,10 @@ class OnnxModule(torch.nn.Module):
             step.node.derived = {}
             step.node.stored = lambda key, names=names: self._buffers[names[key]]
 
+    def operators(self) -> list[str]:
+        """The names of its steps' operators, those of other domains as "domain:Name"."""
+        return [key_of(step.node) for step in self._steps]
+
     def _keep(self, name: str, value: torch.Tensor, taken: set) -> str:
         plain = "".join(each if each.isascii() and each.isalnum() else "_" for each in name)
         found, at = plain or "constant", 0
@@ -209,7 +213,9 @@ class Builder:
     def call(self, function: Callable, node: Node, values: list) -> list[Value]:
         """The results of the function: known if all that it takes is, else of a new step."""
         known = all(value is None or value.known is not None for value in values)
-        takes = [Plain(None) if value is None else self._taken(node, value, values) for value in values]
+        takes = [
+            Plain(None) if value is None else self._taken(node, value, values) for value in values
+        ]
         fakes = [each.number if isinstance(each, Plain) else each for each in takes]
         with self.mode, torch.no_grad():
             shapes = _called(function, node, fakes)
@@ -255,7 +261,9 @@ class Builder:
     def _step(self, call: tuple, values: list, takes: list, shapes: list) -> list[Value]:
         node = call[1]
         if len(self.steps) >= _MOST_STEPS:
-            raise node.refuse(f"is step {_MOST_STEPS + 1}", f"at most {_MOST_STEPS}, loops unrolled")
+            raise node.refuse(
+                f"is step {_MOST_STEPS + 1}", f"at most {_MOST_STEPS}, loops unrolled"
+            )
         made = [Value(each, slot=self.new_slot()) for each in shapes]
         slots = [
             taken if isinstance(taken, Plain) else self._taken_from(value, f"{node.name}_{at}")

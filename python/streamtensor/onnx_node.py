@@ -103,7 +103,11 @@ class Node:
 
     def texts(self, name: str, default: list[str] | None = None) -> list[str] | None:
         found = self._value(name, "STRINGS", None)
-        return default if found is None else [each.decode("utf-8", "replace") for each in found.strings]
+        return (
+            default
+            if found is None
+            else [each.decode("utf-8", "replace") for each in found.strings]
+        )
 
     def tensor(self, name: str) -> torch.Tensor | None:
         found = self._value(name, "TENSOR", None)

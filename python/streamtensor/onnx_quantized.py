@@ -324,7 +324,9 @@ def _product_of_two(node: Node, x, y, bounds):
 
 
 @operator("com.microsoft:QGemm")
-def _general_product(node, x, x_scale, x_zero, y, y_scale, y_zero, bias=None, scale=None, zero=None):
+def _general_product(
+    node, x, x_scale, x_zero, y, y_scale, y_zero, bias=None, scale=None, zero=None
+):
     if node.integer("transA", 0) or node.real("alpha", 1.0) != 1.0 or scale is None:
         raise node.refuse("has transA, alpha or a result in f32", "none of them")
     turned = node.integer("transB", 0)
@@ -418,7 +420,10 @@ def _average(node, x, x_scale, x_zero, scale, zero=None):
     count, zeros = math.prod(extents), [0] * len(extents)
     sums = _ours.integer_window_sums(x, extents, extents, zeros, zeros)
     bias = node.derive("bias", lambda: torch.full([x.shape[1]], -count * own.zero).int())
-    by = node.derive("multiplier", lambda: torch.full([x.shape[1]], float(own.scale / (made.scale * numpy.float32(count)))))
+    by = node.derive(
+        "multiplier",
+        lambda: torch.full([x.shape[1]], float(own.scale / (made.scale * numpy.float32(count)))),
+    )
     return _ours.requantize_channels(sums, bias, by, *made.bounded(bounds), made.zero)
 
 
@@ -454,5 +459,3 @@ def _concat(node, scale, zero, *parts):
         same = own.dtype == made.dtype and own.zero == made.zero and own.scale == made.scale
         found.append(parts[at] if same else made.quantized(own.real(parts[at])))
     return torch.cat(found, node.axis(axis, parts[0].ndim))
-
-

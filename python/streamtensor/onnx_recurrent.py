@@ -24,7 +24,9 @@ def _lstm(node, x, w, r, b=None, lengths=None, h=None, c=None, peepholes=None):
 def _gru(node, x, w, r, b=None, lengths=None, h=None):
     form = _Form(node, x, w, lengths)
     if not node.choice("linear_before_reset", (0, 1), 0):
-        raise node.refuse("has linear_before_reset=0", "linear_before_reset=1, as PyTorch exports it")
+        raise node.refuse(
+            "has linear_before_reset=0", "linear_before_reset=1, as PyTorch exports it"
+        )
     made = torch.gru(form.rows, form.state(h), form.weights(w, r, b), *form.options(b))
     return form.results(*made)
 

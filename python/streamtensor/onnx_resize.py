@@ -77,7 +77,9 @@ def _form(node: Node) -> _Form:
 @operator("Resize")
 def _resize(node, x, roi=None, scales=None, sizes=None):
     form, axes = _form(node), _axes(node, x, scales, sizes)
-    changed = {at: each for at, each in enumerate(axes) if each.size != each.wanted or each.scale != 1}
+    changed = {
+        at: each for at, each in enumerate(axes) if each.size != each.wanted or each.scale != 1
+    }
     if not changed:
         return x
     if form.mode == "nearest":

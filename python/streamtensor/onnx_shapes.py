@@ -79,7 +79,9 @@ def _concat(node, *values):
 def _split(node, x, sizes=None):
     axis = node.axis(node.integer("axis", 0), x.ndim)
     given = node.list_of(1, "split", 13, 1 + (sizes is not None))
-    count = node.integer("num_outputs", len(node.outputs)) if node.opset >= 18 else len(node.outputs)
+    count = (
+        node.integer("num_outputs", len(node.outputs)) if node.opset >= 18 else len(node.outputs)
+    )
     extent = x.shape[axis]
     if given is None:
         part = -(-extent // count) if node.opset >= 18 else extent // count

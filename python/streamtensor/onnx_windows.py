@@ -151,7 +151,9 @@ def pool_window(node: Node, x) -> tuple[Window, list[int]]:
         low, own, s = window.low[at], window.high[at], window.stride[at]
         room = size + low + own - window.reach[at]
         if room < 0:
-            raise node.refuse(f"has windows of {window.kernel} on {list(x.shape[2:])}", "smaller ones")
+            raise node.refuse(
+                f"has windows of {window.kernel} on {list(x.shape[2:])}", "smaller ones"
+            )
         places = (-(-room // s) if ceil else room // s) + 1
         if ceil and (places - 1) * s >= size + low:
             places -= 1
