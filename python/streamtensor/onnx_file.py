@@ -98,7 +98,7 @@ def read(path: Path) -> Model:
         raise Error(f"{path} has no graph with operators", "accepted is what onnx.save writes")
     opsets = _opsets(path, proto, onnx.defs.onnx_opset_version())
     if proto.functions:
-        proto = _inlined(path, proto, onnx)
+        proto = _inlined(path, proto)
     reader = Reader(path)
     return Model(path.name, reader.graph(proto.graph), opsets, reader)
 
@@ -118,7 +118,9 @@ def _opsets(path: Path, proto, newest: int) -> dict[str, int]:
     return found
 
 
-def _inlined(path: Path, proto, onnx):
+def _inlined(path: Path, proto):
+    import onnx.inliner
+
     try:
         return onnx.inliner.inline_local_functions(proto)
     except Exception as error:

@@ -134,7 +134,7 @@ def _extents(model, each: onnx_file.Input, shapes: dict, bound: dict[str, int]) 
     if own is None and given is None:
         raise Error(
             f"{model.name}: input '{each.name}' has no shape",
-            f"--shape {each.name}=1x3x224x224 gives one",
+            f"accepted is one by --shape {each.name}=…, as in 1x3x224x224",
         )
     if given is None:
         given = [bound.get(extent, extent) for extent in own]
@@ -142,7 +142,7 @@ def _extents(model, each: onnx_file.Input, shapes: dict, bound: dict[str, int]) 
             said = "x".join("?" if extent is None else str(extent) for extent in own)
             raise Error(
                 f"{model.name}: input '{each.name}' has the extents {said}",
-                f"--shape {each.name}=… gives all of them, as in --shape {each.name}=1x3x224x224",
+                f"accepted are numbers: --shape {each.name}=… gives all of them, as in 1x3x224x224",
             )
     pairs = list(zip(own, given)) if own is not None else []
     fits = own is None or len(own) == len(given)

@@ -177,6 +177,43 @@ def _input_bytes(node: Node, x) -> torch.dtype:
     return x.dtype
 
 
+class _Weight:
+    """A constant weight less its zero point, result channels first. Where that does not fit 8 bits,
+    a number for each channel is taken off, and that times the sum of x is added again.
+    """
+
+    def __init__(self, node: Node, make):
+        self._node, self._make = node, make
+
+    def whole(self) -> torch.Tensor:
+        """In 32 bits."""
+        return self._make()
+
+    def is_exact(self) -> bool:
+        """Whether sums of products fit 32 bits."""
+        return self.whole()[0].numel() * 255 * 255 < _LIMIT
+
+    def beyond(self) -> torch.Tensor:
+        weight = self.whole().flatten(1)
+        least, most = weight.amin(1), weight.amax(1)
+        return (most - 127).clamp(min=0) - (-128 - least).clamp(min=0)
+
+    def bytes(self) -> torch.Tensor:
+        weight = self.whole()
+        return (weight - self.beyond().reshape(-1, *[1] * (weight.ndim - 1))).to(torch.int8)
+
+    def sums(self, x, places: tuple, groups: int, border: int):
+        node = self._node
+        weight = node.derive("weight", self.bytes)
+        sums = _ours.integer_convolution(x, weight, *places, groups, border)
+        if not node.once("moved", lambda: bool(self.beyond().any())):
+            return sums
+        ones = node.derive("ones", lambda: torch.ones([groups, *weight.shape[1:]]).to(torch.int8))
+        whole = _ours.integer_convolution(x, ones, *places, groups, border)
+        by = node.derive("beyond", self.beyond).reshape(-1, *[1] * (sums.ndim - 2))
+        return sums + whole.repeat_interleave(len(weight) // groups, 1) * by
+
+
 class _Integers:
     """The constants of a contraction. by_channel: makes the weight have result channels first."""
 
@@ -186,6 +223,11 @@ class _Integers:
         kind = _given(node, places.result + 1)
         self.made = format_of(node, places.result, places.result + 1, kind)
         self.scale = _scale(node, places.weight + 1)
+        self._own = _Weight(node, self.weight)
+        self.is_exact = self._own.is_exact
+
+    def sums(self, x, places: tuple, groups: int):
+        return self._own.sums(self.centered(x), places, groups, self.border)
 
     @property
     def border(self) -> int:
@@ -201,33 +243,6 @@ class _Integers:
             if count not in (1, len(whole)):
                 raise node.refuse(f"has {count} {name} for {len(whole)} channels", "one each")
         return whole - zero.reshape(-1, *[1] * (whole.ndim - 1))
-
-    def is_exact(self) -> bool:
-        """Whether sums of products fit 32 bits."""
-        return self.weight()[0].numel() * 255 * 255 < _LIMIT
-
-    def beyond(self) -> torch.Tensor:
-        """What weights of each channel are moved by, so that they fit 8 bits."""
-        weight = self.weight().flatten(1)
-        least, most = weight.amin(1), weight.amax(1)
-        return (most - 127).clamp(min=0) - (-128 - least).clamp(min=0)
-
-    def bytes(self) -> torch.Tensor:
-        weight = self.weight()
-        return (weight - self.beyond().reshape(-1, *[1] * (weight.ndim - 1))).to(torch.int8)
-
-    def sums(self, x, places: tuple, groups: int):
-        """Of products with the weight; what it is moved by times the sum of x is added again."""
-        node, x = self._node, self.centered(x)
-        weight = node.derive("weight", self.bytes)
-        sums = _ours.integer_convolution(x, weight, *places, groups, self.border)
-        if not node.once("moved", lambda: bool(self.beyond().any())):
-            return sums
-        ones = node.derive("ones", lambda: torch.ones([groups, *weight.shape[1:]]).to(torch.int8))
-        whole = _ours.integer_convolution(x, ones, *places, groups, self.border)
-        by = node.derive("beyond", self.beyond)
-        by = by.reshape(-1, *[1] * (sums.ndim - 2))
-        return sums + whole.repeat_interleave(len(weight) // groups, 1) * by
 
     def bias(self) -> torch.Tensor:
         """What is added to sums of products with x as it is."""
@@ -340,29 +355,33 @@ def _general_product(
 
 @operator("ConvInteger")
 def _integer_convolution(node, x, weight, x_zero=None, w_zero=None):
+    """Sums of products with x as it is, and the zero point times the sum of weights over x."""
     onnx_windows.check_images(node, x)
     groups = onnx_windows.check_groups(node, x, weight)
     window = onnx_windows.window_of(node, list(x.shape[2:]), list(weight.shape[2:]))
-    zero = node.number(2, "zero point") if x_zero is not None else 0
-    whole = node.known(1, "weight")
-    lost = node.known(3, "zero point of weights") if w_zero is not None else None
-
-    def make():
-        moved = whole.to(torch.int32)
-        if lost is not None:
-            moved = moved - lost.to(torch.int32).reshape(-1, *[1] * (whole.ndim - 1))
-        if int(moved.min()) < -128 or int(moved.max()) > 127:
-            raise node.refuse("has weights that do not fit 8 bits less their zero point", "int8")
-        return moved.to(torch.int8)
-
-    made = node.derive("weight", make)
     places = window.stride, window.low, window.high, window.dilation
-    unsigned = x.dtype == torch.uint8
-    border = zero - (integer_operators.CENTER if unsigned else 0)
-    x = _ours.center(x) if unsigned else x
-    sums = _ours.integer_convolution(x, made, *places, groups, border)
-    lack = node.derive("lack", lambda: border * made.flatten(1).sum(1, dtype=torch.int32))
-    return sums - lack.reshape(-1, *[1] * (x.ndim - 2))
+    own = _Weight(node, lambda: _whole_weight(node, w_zero))
+    if not node.once("exact", own.is_exact):
+        raise node.refuse("adds up more products than 32 bits hold", "2^14 of them")
+    unsigned, shape = _input_bytes(node, x) == torch.uint8, list(x.shape[1:])
+
+    def over_ones():
+        ones = torch.ones([1, *shape], dtype=torch.int8)
+        return _ours.integer_convolution(ones, own.whole(), *places, groups, 0)
+
+    point = 0 if x_zero is None else x_zero.to(torch.int32)
+    center = integer_operators.CENTER if unsigned else 0
+    sums = own.sums(_ours.center(x) if unsigned else x, places, groups, 0)
+    return sums + node.derive("over_ones", over_ones) * (center - point)
+
+
+def _whole_weight(node: Node, zero) -> torch.Tensor:
+    """A constant weight less its zero point, in 32 bits."""
+    moved = node.known(1, "weight").to(torch.int32)
+    if zero is None:
+        return moved
+    lost = node.known(3, "zero point of weights").to(torch.int32)
+    return moved - lost.reshape(-1, *[1] * (moved.ndim - 1))
 
 
 @operator("MatMulInteger")
@@ -447,7 +466,10 @@ def _softmax(node, x, x_scale, x_zero, scale, zero=None):
     opset, axis = node.integer("opset", 13), node.axis(node.integer("axis", -1), x.ndim)
     if opset < 13 and axis != x.ndim - 1:
         raise node.refuse(f"has axis={axis} of opset {opset}", "the last axis, or opset 13")
-    return made.quantized(F.softmax(own.real(x), axis))
+    # onnxruntime multiplies by the reciprocal of the scale, as a whole number
+    by = math.floor(numpy.float32(1) / made.scale)
+    found = torch.round(F.softmax(own.real(x), axis) * by) + made.zero
+    return found.clamp(*made.limits[:2]).to(made.dtype)
 
 
 @operator("com.microsoft:QLinearConcat")

@@ -62,7 +62,9 @@ def model_of(made: Case, all_constant: bool = False):
         else:
             constants.append(numpy_helper.from_array(given, f"x{at}"))
     results = [f"y{at}" for at in range(made.outputs)]
-    attributes = {key: value for key, value in made.attributes.items()}
+    attributes = dict(made.attributes)
+    if "Softmax" in made.op and made.domain:
+        attributes["opset"] = 13
     node = helper.make_node(
         made.op, names, results, name="the_node", domain=made.domain, **attributes
     )
@@ -81,7 +83,10 @@ def whole_model(nodes, inputs, results, constants, opset: int):
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
-_ONE = "Abs Neg Exp Sigmoid Tanh Relu Erf Floor Ceil Round Sign Softplus Softsign Sin Cos Atan"
+_ONE = (
+    "Abs Neg Exp Sigmoid Tanh Relu Erf Floor Ceil Round Sign Softplus Softsign Sin Cos Atan Tan "
+    "Sinh Cosh Asinh"
+)
 _TWO = "Add Sub Mul Div Pow"
 IMAGE = (2, 3, 7, 10)
 
@@ -89,7 +94,14 @@ IMAGE = (2, 3, 7, 10)
 def _of_elements() -> list[Case]:
     found = [case(op, (2, 5)) for op in _ONE.split()]
     found += [case(op, numpy.abs(random((3, 4))) + 0.5) for op in ("Log", "Sqrt", "Reciprocal")]
+    part = numpy.abs(random((3, 4))) / 4
+    found += [case(op, part) for op in ("Asin", "Acos", "Atanh")] + [case("Acosh", part + 1.5)]
     found.append(case("HardSwish", (2, 5)))
+    some, other = (numpy.array(each, numpy.uint8) for each in ([1, 6, 255], [2, 3, 1]))
+    found += [case("BitwiseNot", some, opset=18)]
+    found += [case(f"Bitwise{op}", some, other, opset=18) for op in ("And", "Or", "Xor")]
+    found += [case("BitShift", some, other, direction=each) for each in ("LEFT", "RIGHT")]
+    found.append(case("CastLike", (2, 3), ints(0)))
     found.append(case("Mish", (2, 5), opset=18))
     for op in _TWO.split()[:4]:
         found += [
@@ -420,6 +432,7 @@ def _of_matrices() -> list[Case]:
         case("LayerNormalization", IMAGE, random((10,)), random((10,), 2)),
         case("LayerNormalization", IMAGE, random((7, 10)), axis=-2, epsilon=1e-3),
         case("LayerNormalization", (2, 3, 4), random((4,)), axis=2),
+        case("RMSNormalization", (2, 3, 4), random((4,)), opset=23, epsilon=1e-3),
     ]
     found += [
         case(
@@ -624,8 +637,36 @@ def _of_recurrences() -> list[Case]:
     return found
 
 
+def _of_bytes() -> list[Case]:
+    """Operators of onnxruntime on integers, which it computes with real numbers."""
+    every = numpy.arange(-128, 128, dtype=numpy.int8).reshape(1, 4, 8, 8)
+    scale, zero = reals(0.04).reshape(()), numpy.array(-9, numpy.int8)
+    whole, point = every.view(numpy.uint8), numpy.array(100, numpy.uint8)
+    found = []
+    for value, at in ((every, zero), (whole, point)):
+        own = [value, scale, at]
+        made = [reals(0.013).reshape(()), at]
+        ours = dict(domain="com.microsoft")
+        found += [case("QLinearSigmoid", *own, *made, **ours)]
+        found += [case("QLinearLeakyRelu", *own, *made, alpha=0.2, **ours)]
+        found += [
+            case("QLinearAveragePool", *own, *made, kernel_shape=[3, 2], pads=[1, 0, 1, 1], **ours)
+        ]
+        found += [case("QLinearConcat", *made, *own, value, *made, axis=1, **ours)]
+        found += [case("QLinearSoftmax", *own, *made, axis=-1, **ours)]
+    return found
+
+
 def cases() -> list[Case]:
-    groups = _of_elements, _of_moves, _of_windows, _of_matrices, _of_resizes, _of_recurrences
+    groups = (
+        _of_elements,
+        _of_moves,
+        _of_windows,
+        _of_matrices,
+        _of_resizes,
+        _of_recurrences,
+        _of_bytes,
+    )
     return [each for group in groups for each in group()]
 
 
@@ -637,9 +678,17 @@ QUANTIZED = [
     "QLinearMatMul",
     *(f"com.microsoft:QLinear{name}" for name in "Add Mul GlobalAveragePool Sigmoid".split()),
     "com.microsoft:QGemm",
+    "DynamicQuantizeLinear",
+    "ConvInteger",
+    "MatMulInteger",
 ]
-# without a kernel of onnxruntime for these types, or other names of what has a case
-UNTESTABLE = []
+# without a kernel of onnxruntime, or other names of what has a case
+UNTESTABLE = [
+    "Swish",
+    "SimplifiedLayerNormalization",
+    "com.microsoft:QuantizeLinear",
+    "com.microsoft:DequantizeLinear",
+]
 
 
 def random_graph(seed: int):

@@ -157,8 +157,9 @@ def with_integers_shown(path: Path):
     return model
 
 
-@pytest.mark.parametrize("form", ["QDQ", "QOperator"])
-@pytest.mark.parametrize("kind", ["QUInt8", "QInt8"])
+@pytest.mark.parametrize(
+    ("form", "kind"), [("QDQ", "QUInt8"), ("QDQ", "QInt8"), ("QOperator", "QUInt8")]
+)
 @pytest.mark.parametrize("per_channel", [True, False])
 def test_a_quantized_network_has_onnxruntimes_integers(
     form, kind, per_channel, small_network, tmp_path
@@ -167,7 +168,25 @@ def test_a_quantized_network_has_onnxruntimes_integers(
     model, feeds = with_integers_shown(path), {"x": random((1, 3, 16, 20), 9)}
     wanted = expected(model, feeds, QUANTIZED)
     given = found(saved(model, tmp_path), feeds, shapes={"x": (1, 3, 16, 20)})
-    assert [(a != b).sum() for a, b in zip(wanted, given, strict=True)] == [0] * len(wanted)
+    apart = [abs(a.astype(int) - b) for a, b in zip(wanted, given, strict=True)]
+    # onnxruntime has some convolutions of s8 in f32, whose sums are rounded
+    most = 1 if kind == "QInt8" else 0
+    assert max(each.max() for each in apart) <= most and sum(each.sum() for each in apart) <= most
+
+
+def test_scales_found_at_run_time(small_network, tmp_path):
+    """As onnxruntime's dynamic quantization writes them."""
+    from onnxruntime import quantization
+
+    for kind in ("QUInt8", "QInt8"):
+        path, feeds = tmp_path / "dynamic.onnx", {"x": random((1, 3, 16, 20), 9)}
+        types = quantization.QuantType.__members__[kind]
+        quantization.quantize_dynamic(small_network, path, weight_type=types)
+        names = {node.op_type for node in onnx.load(path).graph.node}
+        assert {"DynamicQuantizeLinear", "ConvInteger", "MatMulInteger"} <= names
+        wanted = expected(path, feeds)[0]
+        given = found(path, feeds, shapes={"x": (1, 3, 16, 20)})[0]
+        assert difference(wanted, given, 1e-5) == ""
 
 
 # --- designs ---
@@ -378,7 +397,7 @@ REFUSED = {
     "shapes": (lambda: node_of("Add", (2, 3), (4,)), r"does not take inputs of float32 \[2, 3\]"),
     "groups": (lambda: node_of("Conv", (1, 3, 5, 5), random((4, 2, 3, 3))), "for 3 channels"),
     "index": (lambda: node_of("Gather", (2, 3), ints(0, 2)), "has the index 2 of 2 elements"),
-    "computed": (lambda: node_of("Reshape", (2, 3), (2,)), "has shape of"),
+    "computed": (lambda: node_of("Reshape", (2, 3), (2,)), "takes its shape from what"),
     "training": (lambda: node_of("Dropout", (2, 3), reals(0.5), numpy.array(True)), "training"),
     "old": (lambda: with_opset(10), "is of opset 10"),
     "new": (lambda: with_opset(999), "is of opset 999"),
