@@ -130,6 +130,17 @@ def _inlined(path: Path, proto):
         ) from None
 
 
+def names_read(proto) -> set[str]:
+    """What a node reads, with what the graphs in it read."""
+    found = {name for name in proto.input if name}
+    for each in proto.attribute:
+        for graph in [each.g, *each.graphs]:
+            for node in graph.node:
+                found |= names_read(node)
+            found |= {output.name for output in graph.output}
+    return found
+
+
 def type_name(number: int) -> str:
     types = library().TensorProto.DataType
     return types.Name(number) if number in types.values() else str(number)

@@ -32,17 +32,6 @@ class _Use:
     axis: int
 
 
-def graph_names(proto) -> set[str]:
-    """What a node reads, with what the graphs in it read."""
-    found = {name for name in proto.input if name}
-    for each in proto.attribute:
-        for graph in [each.g, *each.graphs]:
-            for node in graph.node:
-                found |= graph_names(node)
-            found |= {output.name for output in graph.output}
-    return found
-
-
 def used(graph: onnx_file.Graph) -> list:
     """The nodes that the outputs need."""
     return used_of(graph.nodes, graph.outputs)
@@ -53,7 +42,7 @@ def used_of(nodes: list, outputs: list[str]) -> list:
     for proto in reversed(nodes):
         if wanted & set(proto.output):
             kept.append(proto)
-            wanted |= graph_names(proto)
+            wanted |= onnx_file.names_read(proto)
     return kept[::-1]
 
 
@@ -74,7 +63,7 @@ class _Fusion:
         self._makers = {name: node for node in nodes for name in node.output}
         self._readers: dict[str, list] = {}
         for node in nodes:
-            for name in graph_names(node):
+            for name in onnx_file.names_read(node):
                 self._readers.setdefault(name, []).append(node)
 
     def run(self) -> list:

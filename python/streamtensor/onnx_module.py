@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import onnx_file, onnx_fusion
+from . import onnx_file, onnx_fusion, onnx_norms
 from .errors import Error
 from .onnx_control import CONTROL
 from .onnx_node import OPERATORS, TAKE_NUMBERS, Node
@@ -152,6 +152,8 @@ class Builder:
                 self._add(proto, scope)
         known = {name: each.known for name, each in scope.items() if each.known is not None}
         left = [each for each in nodes if not self._is_constant(each, scope)]
+        left = onnx_norms.folded(left, known, graph.outputs)
+        scope |= {n: self.constant(x, n) for n, x in known.items() if n not in scope}
         for proto in onnx_fusion.fused(left, known, graph.outputs, self.model.name):
             self._add(proto, scope)
         return [self._look_up(name, scope, "the graph gives") for name in graph.outputs]

@@ -870,8 +870,12 @@ def network():
 
     wide = dict(pads=[1, 1, 1, 1])
     stem = convolution("x", (16, 3, 3, 3), "stem", strides=[2, 2], **wide)
-    deep = convolution(stem, (16, 1, 3, 3), "depthwise", group=16, **wide)
-    point = convolution(deep, (16, 16, 1, 1), "pointwise", None)
+    deep = convolution(stem, (16, 1, 3, 3), "depthwise", None, group=16, **wide)
+    numbers = [random((16,), 80), random((16,), 81), random((16,), 82), random((16,), 83) ** 2]
+    names = [constant(f"norm.{at}", value) for at, value in enumerate(numbers)]
+    nodes.append(node("BatchNormalization", [deep, *names], ["normed"], epsilon=1e-3))
+    nodes.append(node("Relu", ["normed"], ["deep"]))
+    point = convolution("deep", (16, 16, 1, 1), "pointwise", None)
     nodes.append(node("Add", [stem, point], ["sum"]))
     nodes.append(node("Relu", ["sum"], ["bounded"]))
     nodes.append(node("MaxPool", ["bounded"], ["pooled"], kernel_shape=[2, 2], strides=[2, 2]))

@@ -4,8 +4,6 @@ what is refused.
 
 import importlib.util
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
@@ -180,8 +178,9 @@ def test_scales_found_at_run_time(small_network, tmp_path):
 
     for kind in ("QUInt8", "QInt8"):
         path, feeds = tmp_path / "dynamic.onnx", {"x": random((1, 3, 16, 20), 9)}
-        types = quantization.QuantType.__members__[kind]
-        quantization.quantize_dynamic(small_network, path, weight_type=types)
+        # pairs of products of u8 and s8 saturate in onnxruntime on some processors
+        options = dict(weight_type=quantization.QuantType.__members__[kind], reduce_range=True)
+        quantization.quantize_dynamic(small_network, path, **options)
         names = {node.op_type for node in onnx.load(path).graph.node}
         assert {"DynamicQuantizeLinear", "ConvInteger", "MatMulInteger"} <= names
         wanted = expected(path, feeds)[0]
@@ -221,6 +220,14 @@ def test_a_float_network_is_quantized_as_a_module(core_built, small_network):
     assert layers.count("integer_convolution.default") == 6
     wanted, given = made.module(images[0])[0], exact(images[0])[0]
     assert float((wanted - given).abs().max() / wanted.abs().max()) < 0.05
+
+
+def test_batch_norms_are_folded_into_convolutions(small_network):
+    made = onnx_model.load(small_network, {"x": (1, 3, 16, 20)})
+    assert "BatchNormalization" not in made.module.operators()
+    x = random((1, 3, 16, 20), 5)
+    given = made.module(torch.from_numpy(x))[0].numpy()
+    assert difference(expected(small_network, {"x": x})[0], given, 1e-5) == ""
 
 
 # --- what a graph decides while it is read ---
@@ -516,8 +523,3 @@ def test_a_trained_network_becomes_a_design(core_built):
     with streamtensor.compile(packaged(package, file), shapes={"x": shape}) as design:
         wanted = expected(packaged(package, file), {"x": x})[0]
         assert difference(wanted, design(torch.from_numpy(x))[0].numpy(), 1e-5) == ""
-
-
-def test_reading_needs_onnx_only_for_onnx_files():
-    code = "import sys, streamtensor.api; sys.exit('onnx' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
