@@ -67,6 +67,12 @@ class Model:
     reader: "Reader" = field(repr=False)
 
 
+def shown(name: str) -> str:
+    """A name of the file for a message."""
+    plain = "".join(each if each.isprintable() else "?" for each in name)
+    return plain if len(plain) <= 100 else f"{plain[:99]}…"
+
+
 def library():
     try:
         import onnx
@@ -146,6 +152,15 @@ def type_name(number: int) -> str:
     return types.Name(number) if number in types.values() else str(number)
 
 
+def _names(proto):
+    """All names in a graph; those that are no UTF-8 are bytes."""
+    for each in (*proto.input, *proto.output, *proto.initializer):
+        yield each.name
+    for node in proto.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (each.name for each in node.attribute)
+
+
 def dtype_of(number: int, what: str) -> torch.dtype:
     """The type of ONNX's number for it."""
     name = type_name(number)
@@ -161,14 +176,16 @@ class Reader:
         self._path, self._folder, self.name = path, path.resolve().parent, path.name
 
     def graph(self, proto) -> Graph:
+        if not all(isinstance(each, str) for each in _names(proto)):
+            raise Error(f"{self._path} has a name that is no text", "accepted are names in UTF-8")
         if proto.sparse_initializer:
             name = proto.sparse_initializer[0].values.name
-            raise Error(f"{self._path}: '{name}' is sparse", "accepted are dense constants")
+            raise Error(f"{self._path}: '{shown(name)}' is sparse", "accepted are dense constants")
         constants = {}
         for each in proto.initializer:
             if not each.name or each.name in constants:
                 raise Error(
-                    f"{self._path}: two constants are named '{each.name}'",
+                    f"{self._path}: two constants are named '{shown(each.name)}'",
                     "accepted is a name of its own for each",
                 )
             constants[each.name] = self.tensor(each, each.name)
@@ -181,11 +198,11 @@ class Reader:
             return Input(proto.name, torch.float32, None)
         if kind != "tensor_type":
             raise Error(
-                f"{self._path}: input '{proto.name}' is a {kind.removesuffix('_type')}",
+                f"{self._path}: input '{shown(proto.name)}' is a {kind.removesuffix('_type')}",
                 "accepted are tensors",
             )
         kind = proto.type.tensor_type
-        dtype = dtype_of(kind.elem_type, f"{self._path}: input '{proto.name}'")
+        dtype = dtype_of(kind.elem_type, f"{self._path}: input '{shown(proto.name)}'")
         if not kind.HasField("shape"):
             return Input(proto.name, dtype, None)
         extents = [
@@ -200,7 +217,7 @@ class Reader:
         return Input(proto.name, dtype, tuple(known))
 
     def tensor(self, proto, name: str) -> torch.Tensor:
-        what = f"{self._path}: constant '{name}'"
+        what = f"{self._path}: constant '{shown(name)}'"
         kind = type_name(proto.data_type)
         if kind not in TYPES and kind not in _WIDENED:
             accepted = ", ".join([*TYPES, *_WIDENED])
@@ -264,12 +281,12 @@ class Reader:
         file = (self._folder / location).resolve()
         if not location or self._folder not in file.parents:
             raise Error(
-                f"{what} is said to lie in '{location}', outside of the model's folder",
+                f"{what} is said to lie in '{shown(location)}', outside of the model's folder",
                 "accepted is a file in the folder of the model",
             )
         if not file.is_file():
             raise Error(
-                f"{what} lies in '{location}', which is not there",
+                f"{what} lies in '{shown(location)}', which is not there",
                 f"accepted is that file in {self._folder}",
             )
         return file

@@ -15,7 +15,8 @@ from . import onnx_file
 from .errors import Error
 
 DOMAIN = "integer"
-_QUANTIZED = ("Conv", "MatMul", "Gemm", "Add", "Mul", "GlobalAveragePool")
+# the least inputs of the operators that have a form on integers
+_QUANTIZED = {"Conv": 2, "MatMul": 2, "Gemm": 2, "Add": 2, "Mul": 2, "GlobalAveragePool": 1}
 _MOVES = (
     "Reshape Flatten Transpose Squeeze Unsqueeze Slice Gather MaxPool DepthToSpace SpaceToDepth "
     "Expand Concat Identity"
@@ -84,7 +85,7 @@ class _Fusion:
             return None
         if node.op_type in _MOVES:
             return self._moved(node)
-        if node.op_type not in _QUANTIZED:
+        if node.op_type not in _QUANTIZED or len(node.input) < _QUANTIZED[node.op_type]:
             return None
         last, bounds = self._bounded(node)
         ends = self._only_reader(last)
@@ -119,7 +120,7 @@ class _Fusion:
             return node, None
         if reader.op_type == "Relu":
             return reader, [0.0, numpy.inf]
-        if reader.op_type != "Clip" or len(reader.attribute):
+        if reader.op_type != "Clip" or len(reader.attribute) or reader.input[0] != node.output[0]:
             return node, None
         bounds = []
         for at, default in ((1, -numpy.inf), (2, numpy.inf)):
@@ -131,6 +132,8 @@ class _Fusion:
 
     def _is_plain(self, node) -> bool:
         """Whether a QuantizeLinear or DequantizeLinear has one known scale of bytes."""
+        if len(node.input) < 2:
+            return False
         scale = self._constants.get(node.input[1])
         zero = self._constants.get(node.input[2]) if len(node.input) > 2 and node.input[2] else None
         types = (torch.int8, torch.uint8)

@@ -101,6 +101,8 @@ def _group_norm(node, x, scale, bias):
 def _local_norm(node, x):
     size, alpha = node.integer("size"), node.real("alpha", 1e-4)
     beta, bias = node.real("beta", 0.75), node.real("bias", 1.0)
+    if size is None or not 1 <= size <= 2**16:
+        raise node.refuse(f"has size={size}", "1 to 65536")
     low = (size - 1) // 2
     squares = (x * x).movedim(1, -1)
     shape = squares.shape

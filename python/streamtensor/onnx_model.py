@@ -111,7 +111,7 @@ def _fixed(model, each: onnx_file.Input, number, shapes: dict) -> torch.Tensor:
     whole = each.dtype.is_floating_point or number == int(number)
     if not all(isinstance(extent, int) for extent in extents) or not whole:
         raise Error(
-            f"{model.name}: input '{each.name}' is given the number {number}",
+            f"{model.name}: input '{onnx_file.shown(each.name)}' is given the number {number}",
             f"accepted is a number of {each.dtype} for an input whose shape is known",
         )
     return torch.full(extents, number, dtype=each.dtype)
@@ -122,7 +122,7 @@ def _check_names(model: onnx_file.Model, shapes: dict, values: dict) -> None:
     if wrong := [each for each in [*shapes, *values] if each not in names]:
         raise Error(
             f"{model.name} has no input '{wrong[0]}', whose shape or value is given",
-            f"accepted are {', '.join(names)}",
+            f"accepted are {', '.join(map(onnx_file.shown, names))}",
         )
     if not set(names) - set(values):
         raise Error(f"{model.name} has no inputs", "accepted are graphs that take tensors")
@@ -133,15 +133,17 @@ def _extents(model, each: onnx_file.Input, shapes: dict, bound: dict[str, int]) 
     own, given = each.extents, shapes.get(each.name)
     if own is None and given is None:
         raise Error(
-            f"{model.name}: input '{each.name}' has no shape",
+            f"{model.name}: input '{onnx_file.shown(each.name)}' has no shape",
             f"accepted is one by --shape {each.name}=…, as in 1x3x224x224",
         )
     if given is None:
         given = [bound.get(extent, extent) for extent in own]
         if not all(isinstance(extent, int) for extent in given):
-            said = "x".join("?" if extent is None else str(extent) for extent in own)
+            said = "x".join(
+                "?" if extent is None else onnx_file.shown(str(extent)) for extent in own
+            )
             raise Error(
-                f"{model.name}: input '{each.name}' has the extents {said}",
+                f"{model.name}: input '{onnx_file.shown(each.name)}' has the extents {said}",
                 f"accepted are numbers: --shape {each.name}=… gives all of them, as in 1x3x224x224",
             )
     pairs = list(zip(own, given)) if own is not None else []
@@ -152,9 +154,10 @@ def _extents(model, each: onnx_file.Input, shapes: dict, bound: dict[str, int]) 
         elif extent is not None:
             fits &= extent == size
     if not fits:
-        said = "x".join("?" if x is None else str(bound.get(x, x)) for x in own)
+        said = "x".join("?" if x is None else onnx_file.shown(str(bound.get(x, x))) for x in own)
         raise Error(
-            f"{model.name}: input '{each.name}' is given the shape {'x'.join(map(str, given))}",
+            f"{model.name}: input '{onnx_file.shown(each.name)}' is given the shape "
+            + "x".join(map(str, given)),
             f"accepted are extents of {said}",
         )
     return tuple(given)

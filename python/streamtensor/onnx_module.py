@@ -6,6 +6,7 @@ left are steps, each a function of this package on tensors.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,7 +20,8 @@ from .onnx_node import OPERATORS, TAKE_NUMBERS, Node
 
 _LARGEST = 2**31  # numbers of a value
 _FOLDED = 2**28  # numbers of a value that is known
-_MOST_STEPS = 100_000
+_ALL_FOLDED = 2**29  # of all of them
+_MOST_NODES = 100_000  # loops unrolled
 # those whose graphs read more than their inputs, and what operators on integers take as integers
 _LATER = ("If", "Loop", "DequantizeLinear")
 
@@ -127,7 +129,7 @@ class Builder:
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.steps: list[Step] = []
         self.constants: dict[int, tuple[str, torch.Tensor]] = {}
-        self._slots = 0
+        self._slots = self._nodes = self._folded = 0
 
     def new_slot(self) -> int:
         self._slots += 1
@@ -145,6 +147,7 @@ class Builder:
 
     def run(self, graph: onnx_file.Graph, scope: dict[str, Value]) -> list[Value]:
         """The outputs of the graph; scope: the values that it may read, by name."""
+        self._check_names(graph, scope)
         scope |= {name: self.constant(value, name) for name, value in graph.constants.items()}
         nodes = onnx_fusion.used(graph)
         for proto in nodes:
@@ -158,6 +161,19 @@ class Builder:
             self._add(proto, scope)
         return [self._look_up(name, scope, "the graph gives") for name in graph.outputs]
 
+    def _check_names(self, graph: onnx_file.Graph, scope: dict) -> None:
+        """Rejects a name that stands for two values."""
+        made = [name for proto in graph.nodes for name in proto.output if name]
+        every = [*made, *graph.constants]
+        taken = set(every) & set(scope) or {
+            name for name, count in Counter(every).items() if count > 1
+        }
+        if taken:
+            raise Error(
+                f"{self.model.name}: two values are named '{onnx_file.shown(min(taken))}'",
+                "accepted is a name of its own for each",
+            )
+
     def _is_constant(self, proto, scope: dict) -> bool:
         """Whether a node computes what is known from what is known."""
         takes = [scope.get(name) for name in proto.input if name]
@@ -167,13 +183,17 @@ class Builder:
     def _look_up(self, name: str, scope: dict, says: str) -> Value:
         if name not in scope:
             raise Error(
-                f"{self.model.name}: {says} '{name}', which nothing before it computes",
+                f"{self.model.name}: {says} '{onnx_file.shown(name)}', which nothing before it "
+                "computes",
                 "accepted are graphs whose nodes stand in the order of their computation",
             )
         return scope[name]
 
     def _add(self, proto, scope: dict) -> None:
         node = self._node(proto)
+        self._nodes += 1
+        if self._nodes > _MOST_NODES:
+            raise node.refuse(f"is node {self._nodes}", f"at most {_MOST_NODES}, loops unrolled")
         values = [
             self._look_up(name, scope, f"{node.label.partition(': ')[2]} takes") if name else None
             for name in proto.input
@@ -194,11 +214,7 @@ class Builder:
             else self.call(OPERATORS[key_of(node)], node, values)
         )
         node.check_all_read()
-        for name, value in zip(proto.output, made):
-            if name:
-                if name in scope and scope[name].slot is None and scope[name].known is None:
-                    raise node.refuse(f"computes '{name}' a second time", "one node for each value")
-                scope[name] = value
+        scope |= {name: value for name, value in zip(proto.output, made) if name}
         missing = [name for name in list(proto.output)[len(made) :] if name]
         if missing:
             raise node.refuse(f"gives '{missing[0]}'", f"{len(made)} results")
@@ -224,6 +240,12 @@ class Builder:
         self._check_size(node, shapes, _FOLDED if known else _LARGEST)
         if known:
             node.derived = {}
+            self._folded += sum(each.numel() for each in shapes)
+            if self._folded > _ALL_FOLDED:
+                raise node.refuse(
+                    "brings all that is computed of constants beyond the limit",
+                    f"at most {_ALL_FOLDED} numbers",
+                )
             with torch.no_grad():
                 made = _called(function, node, [None if x is None else x.known for x in values])
             return [self.constant(each.clone()) for each in made]
@@ -262,10 +284,6 @@ class Builder:
 
     def _step(self, call: tuple, values: list, takes: list, shapes: list) -> list[Value]:
         node = call[1]
-        if len(self.steps) >= _MOST_STEPS:
-            raise node.refuse(
-                f"is step {_MOST_STEPS + 1}", f"at most {_MOST_STEPS}, loops unrolled"
-            )
         made = [Value(each, slot=self.new_slot()) for each in shapes]
         slots = [
             taken if isinstance(taken, Plain) else self._taken_from(value, f"{node.name}_{at}")

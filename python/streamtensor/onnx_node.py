@@ -15,6 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from .errors import Error
+from .onnx_file import shown
 
 OPERATORS: dict[str, Callable] = {}  # by name, those of other domains as "domain:Name"
 TAKE_NUMBERS: set[str] = set()
@@ -38,7 +39,12 @@ def operator(*names: str, numbers: bool = False):
 
 class Node:
     def __init__(self, proto, opset: int, reader, name: str):
-        self.op, self.name, self.opset, self.reader = proto.op_type, name, opset, reader
+        self.op, self.name, self.opset, self.reader = (
+            shown(proto.op_type),
+            shown(name),
+            opset,
+            reader,
+        )
         self.domain = proto.domain
         self.attributes = {each.name: each for each in proto.attribute}
         self.outputs = list(proto.output)
@@ -138,13 +144,13 @@ class Node:
         read = self.text if isinstance(default, str) else self.integer
         found = read(name, default)
         if found not in choices:
-            raise self.refuse(f"has {name}={found!r}", " or ".join(map(repr, choices)))
+            raise self.refuse(f"has {name}={shown(repr(found))}", " or ".join(map(repr, choices)))
         return found
 
     def check_all_read(self) -> None:
         for name in self.attributes:
             if name not in self._asked:
-                raise self.refuse(f"has the attribute {name}", "one without it")
+                raise self.refuse(f"has the attribute {shown(name)}", "one without it")
 
     # --- inputs ---
 

@@ -31,6 +31,7 @@ def _normed(nodes: list, known: dict, outputs: list[str]) -> dict:
         readers = reads.get(node.output[0], []) if len(node.output) else []
         constant = all(name in known for name in list(node.input)[1:] if name)
         plain = node.op_type == "Conv" and node.domain in onnx_file.DOMAINS and constant
+        plain = plain and len(node.input) > 1 and node.input[1] != ""
         if not plain or len(readers) != 1 or node.output[0] in outputs:
             continue
         if _is_constant_norm(readers[0], node, known):

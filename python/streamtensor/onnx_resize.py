@@ -20,6 +20,7 @@ _PLACES = (
     "align_corners",
     "asymmetric",
 )
+_MOST = 2**16  # elements of an axis that changes
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
@@ -107,14 +108,16 @@ def _axes(node: Node, x, scales, sizes) -> list[Axis]:
     if sizes is not None and policy != "stretch":
         choose = min if policy == "not_larger" else max
         factor = choose(size / x.shape[dim] for dim, size in zip(dims, given))
+        if not all(1 <= math.floor(x.shape[dim] * factor + 0.5) <= _MOST for dim in dims):
+            raise node.refuse(f"has sizes {given}", f"1 to {_MOST}")
         for dim in dims:
             found[dim] = Axis(x.shape[dim], math.floor(x.shape[dim] * factor + 0.5), factor)
         return found
     for dim, each in zip(dims, given):
         size = x.shape[dim]
         wanted = each if sizes is not None else math.floor(size * each)
-        if wanted < 1:
-            raise node.refuse(f"leaves {wanted} of {size} elements", "one or more")
+        if not 1 <= wanted <= _MOST:
+            raise node.refuse(f"leaves {wanted} of {size} elements", f"1 to {_MOST}")
         found[dim] = Axis(size, wanted, wanted / size if sizes is not None else each)
     return found
 

@@ -27,10 +27,13 @@ class Window:
         return self.low == self.high
 
 
+_MOST = 2**16  # of a kernel, a border or a step
+
+
 def _list(node: Node, name: str, dims: int, default: int, least: int = 1) -> list[int]:
     found = node.integers(name, [default] * dims)
-    if len(found) != dims or min(found, default=least) < least:
-        raise node.refuse(f"has {name}={found}", f"{dims} numbers from {least}")
+    if len(found) != dims or not all(least <= each <= _MOST for each in found):
+        raise node.refuse(f"has {name}={found}", f"{dims} numbers from {least} to {_MOST}")
     return found
 
 
@@ -40,7 +43,7 @@ def window_of(node: Node, extents: list[int], kernel: list[int]) -> Window:
     own = _list(node, "kernel_shape", dims, 0, 0) if node.has("kernel_shape") else kernel
     if kernel and own != kernel:
         raise node.refuse(f"has kernel_shape={own} for weights of {kernel}", "that of the weights")
-    if len(own) != dims or min(own, default=1) < 1:
+    if len(own) != dims or min(own, default=1) < 1 or math.prod(own) > _MOST**2:
         raise node.refuse(f"has kernel_shape={own} for {dims} dims", "a number for each")
     stride, dilation = _list(node, "strides", dims, 1), _list(node, "dilations", dims, 1)
     pads = _list(node, "pads", 2 * dims, 0, 0)
