@@ -4,4 +4,7 @@
 class Error(Exception):
     def __init__(self, message: str, *notes: str):
         super().__init__(message)
-        self.notes = notes
+        self.message, self.notes = message, notes
+
+    def __str__(self) -> str:
+        return self.message  # PyTorch adds lines of its own to the arguments of what it passes on

@@ -10,6 +10,7 @@ from . import (  # noqa: F401  some are here for the operators that they registe
     onnx_file,
     onnx_matrices,
     onnx_module,
+    onnx_qonnx,
     onnx_quantized,
     onnx_recurrent,
     onnx_resize,

@@ -681,6 +681,11 @@ QUANTIZED = [
     "DynamicQuantizeLinear",
     "ConvInteger",
     "MatMulInteger",
+    *(
+        f"{domain}:{name}"
+        for domain in ("qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general")
+        for name in ("Quant", "IntQuant")
+    ),
 ]
 # without a kernel of onnxruntime, or other names of what has a case
 UNTESTABLE = [

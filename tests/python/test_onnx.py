@@ -188,6 +188,32 @@ def test_scales_found_at_run_time(small_network, tmp_path):
         assert difference(wanted, given, 1e-5) == ""
 
 
+@pytest.mark.parametrize("mode", ["ROUND", "FLOOR", "HALF_UP", "DOWN"])
+@pytest.mark.parametrize(("bits", "signed", "narrow"), [(4, 1, 0), (4, 1, 1), (3, 0, 0), (1, 1, 1)])
+def test_quant_of_qonnx(mode, bits, signed, narrow, tmp_path):
+    scale = numpy.float32([[0.25], [0.5]])
+    options = dict(signed=signed, narrow=narrow, rounding_mode=mode)
+    quant = case("Quant", (2, 40), scale, reals(1), reals(bits), **options)
+    quant.domain = "qonnx.custom_op.general"
+    model, feeds = model_of(quant)
+    feeds["x0"] = numpy.round(feeds["x0"] * 16) / 16  # with ties
+    whole = feeds["x0"] / scale + 1
+    if bits == 1:
+        whole = numpy.where(whole >= 0, 1, -1)
+    else:
+        low = (narrow - 2 ** (bits - 1)) if signed else 0
+        high = 2 ** (bits - signed) - 1
+        half_up = numpy.sign(whole) * numpy.floor(abs(whole) + 0.5)
+        whole = {
+            "ROUND": numpy.rint(whole),
+            "FLOOR": numpy.floor(whole),
+            "HALF_UP": half_up,
+            "DOWN": numpy.fix(whole),
+        }[mode].clip(low, high)
+    model.opset_import.append(helper.make_opsetid("qonnx.custom_op.general", 1))
+    assert numpy.array_equal(found(saved(model, tmp_path), feeds)[0], (whole - 1) * scale)
+
+
 # --- designs ---
 
 
@@ -449,6 +475,14 @@ def test_refusals(name, tmp_path, capsys):
     lines = [line for line in error.splitlines() if "error:" in line or "note:" in line]
     assert re.search(says, error) and len(lines) == 2 and "accepted" in lines[1], error
     assert not (tmp_path / "d").exists()
+
+
+def test_messages_are_ours_alone(tmp_path):
+    """PyTorch adds to the message of an error that passes through it."""
+    path = saved(model_of(case("TopK", (1, 1500), ints(3), outputs=2))[0], tmp_path)
+    with pytest.raises(Error) as refused:
+        streamtensor.compile(path)
+    assert str(refused.value) == "the module sorts 1500 numbers"
 
 
 @pytest.mark.parametrize(
