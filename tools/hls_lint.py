@@ -25,8 +25,9 @@ status is 1 if there is any.  Rules:
   C3  ports of 8 to 512 bits, a power of two            C7  at most 32 m_axi ports
   C5  what the report calls bursting is accessed at     C6  one list of options and one width of
   consecutive words of the innermost loop's counter     bursting ports a bundle
-  C9  names                                             D11 no variable index into registers in a
-  recurrence
+  C9  names                                             D4  a memory has one read and one write an
+  iteration and cycle of it, banks counted
+  D11 no variable index into registers in a recurrence
   E4  link.cfg agrees with the code
   F5  scalar arguments are 32 or 64 bit integers
 """
@@ -131,14 +132,12 @@ class Region:
             self.source.report(s.line, "A12", f"stream {local.name} is static")
         if not local.dims and "stream" in texts and f'"{local.name}"' not in texts:
             self.source.report(s.line, "A12", f"stream {local.name} is not given its name")
-        # one block: producer and consumer take turns
-        least = 1 if "stream_of_blocks" in texts else 2
-        if local.depth is None or local.depth < least:
+        # of a stream of blocks, the blocks that the producer and the consumer hold
+        if local.depth is None or local.depth < 2:
             self.source.report(
                 s.line,
                 "B1",
-                f"stream {local.name} needs a constant depth of at least {least} as template "
-                "argument",
+                f"stream {local.name} needs a constant depth of at least 2 as template argument",
             )
         bits = self.source.width(local.type)
         if "stream_of_blocks" not in texts and (bits is None or bits > 4096):
@@ -585,6 +584,8 @@ def check_partitions(source, function):
     for pragma, _ in function.pragmas("array_partition"):
         found = options(pragma.tokens[0].text)
         array = variables.get(found.get("variable"))
+        if array is not None and array.kind == "stream":
+            array = array._replace(dims=source.extents.get(array.type[0].text, []))
         if array is None or not array.dims:
             source.report(
                 pragma.line, "A22", f"array_partition of unknown array {found.get('variable')}"
@@ -732,11 +733,13 @@ def check_source(source, single):
     kernels, regions, shared = {}, [], []
     calls, ports = [], {}
     passed = hls_memory.passed_files(source)
+    banks = hls_memory.all_partitions(source)
     check_language(source)
     for function in source.functions.values():
         check_name(source, function.line, function.name, "function")
         check_function(source, function)
         hls_memory.check_recurrences(source, function, passed)
+        hls_memory.check_ports(source, function, banks[function.name])
         if function.exported:
             ports = hls_memory.port_options(function)
             hls_memory.check_bundles(source, function, ports)

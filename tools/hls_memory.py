@@ -5,8 +5,9 @@ counter of the innermost loop, or it is not.  It shares nothing with the compile
 """
 
 import re
+from itertools import product
 
-from hls_text import Source, closing, options, split
+from hls_text import Source, closing, locked, options, split
 
 SHORT_BURST = 2  # words of a request where the report promises no bursts
 ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "|=", "&=", "^=")
@@ -145,6 +146,198 @@ def check_recurrences(source, function, passed):
                     s.line,
                     "D11",
                     f"variable index into {token.text}, which is registers, in a recurrence",
+                )
+
+
+# -- ports of memories
+
+
+def affine(tokens, known):
+    """({what varies: factor}, constant) of an index; a part that is no sum varies as a whole."""
+    if len(tokens) > 1 and tokens[0].text == "(" and closing(tokens, 0) == len(tokens) - 1:
+        return affine(tokens[1:-1], known)
+    terms = terms_of(tokens)
+    if len(terms) == 1 and terms[0][0] > 0:
+        number = Source.number(tokens[0].text) if len(tokens) == 1 else None
+        if number is not None:
+            return {}, number
+        if len(tokens) == 1 and tokens[0].text in known:
+            return {}, known[tokens[0].text]
+        parts = split(tokens, "*")
+        factors = [affine(f, known) for f in parts] if len(parts) == 2 else []
+        fixed = [constant for varying, constant in factors if not varying]
+        if fixed:
+            varying, constant = next((f for f in factors if f[0]), ({}, factors[-1][1]))
+            by = fixed[0]
+            return {k: by * v for k, v in varying.items()}, by * constant
+        return {" ".join(str(known.get(t.text, t.text)) for t in tokens): 1}, 0
+    varying, constant = {}, 0
+    for sign, term in terms:
+        more, number = affine(term, known)
+        constant += sign * number
+        for name, factor in more.items():
+            varying[name] = varying.get(name, 0) + sign * factor
+    return {k: v for k, v in varying.items() if v}, constant
+
+
+def partitions(source, function):
+    """{array: {dim: number of banks}}; 0 banks: a bank an element."""
+    found = {}
+    variables = function.variables()
+    for pragma, _ in function.pragmas("array_partition"):
+        said = options(pragma.tokens[0].text)
+        array = variables.get(said.get("variable"))
+        if array is None:
+            continue
+        kind = said.get("type") or next((k for k in ("cyclic", "block") if k in said), "complete")
+        which = int(said.get("dim", "1"))
+        dims = range(len(array.dims)) if which == 0 else [which - 1]
+        banks = 0 if kind == "complete" else int(said.get("factor", "2"))
+        found.setdefault(array.name, {}).update(dict.fromkeys(dims, banks))
+    return found
+
+
+def all_partitions(source):
+    """{function: {array: {dim: number of banks}}}, those of parameters as the callers say, and of a
+    block as its channel.
+    """
+    found = {f.name: partitions(source, f) for f in source.functions.values()}
+    changed = True
+    while changed:
+        changed = False
+        for function in source.functions.values():
+            own = found[function.name]
+            for s, _, _ in function.walk():
+                tokens = s.tokens if s.kind == "plain" else []
+                lock = locked(tokens)
+                if lock and lock[1] in own:
+                    name = tokens[[t.text for t in tokens].index("(") - 1].text
+                    changed |= own.get(name) != own[lock[1]]
+                    own[name] = own[lock[1]]
+                called = tokens[2:3] if tokens and tokens[0].text == "ST_PROCESS" else tokens[:1]
+                callee = source.functions.get(called[0].text) if called else None
+                given = split(tokens[2:-1])[1:] if callee and len(called) and (
+                    tokens[0].text == "ST_PROCESS"
+                ) else split(tokens[2:-1])
+                for argument, parameter in zip(given, callee.parameters if callee else ()):
+                    banks = own.get(argument[0].text)
+                    if banks and found[callee.name].get(parameter.name) != banks:
+                        found[callee.name][parameter.name] = banks
+                        changed = True
+    return found
+
+
+def bank_of(index, parts, known):
+    """(banks, place) of an element: the bank of each partitioned dim, None where it varies; and
+    its place in the bank.
+    """
+    banks, place = [], []
+    for d, tokens in enumerate(index):
+        varying, constant = affine(tokens, known)
+        if d in parts:
+            fixed = all(parts[d] and factor % parts[d] == 0 for factor in varying.values())
+            banks.append((constant % parts[d] if parts[d] else constant) if fixed else None)
+        place.append((tuple(sorted(varying.items())), constant))
+    return tuple(banks), tuple(place)
+
+
+def unrolled_counters(source, loops):
+    """Each assignment of the counters of the unrolled loops around a statement."""
+    known = [{}]
+    for loop in loops:
+        if not loop_pragmas(loop, "unroll"):
+            continue
+        parts = split(loop.tokens, ";")
+        bounds = [source.evaluate(parts[0][-1:]), source.evaluate(parts[1][2:])]
+        if None in bounds:
+            continue
+        down = "--" in [t.text for t in parts[2]]
+        counts = range(bounds[1] + 1, bounds[0] + 1) if down else range(*bounds)
+        known = [{**k, counter_of(loop): i} for k in known for i in counts]
+    return known
+
+
+def target_of(tokens):
+    """Where the assigned element ends; 0: nothing is assigned."""
+    level = 0
+    for i, token in enumerate(tokens):
+        level += (token.text in "([{") - (token.text in ")]}")
+        if level == 0 and token.text in ASSIGNMENTS:
+            return i
+    return 0
+
+
+class PortUse:
+    """The accesses of one pipelined loop to the arrays of a function."""
+
+    def __init__(self, source, arrays, parts):
+        self.source, self.arrays, self.parts = source, arrays, parts
+
+    def of_statement(self, s, loops):
+        """{(array, way, place): banks} of a plain statement and of conditions."""
+        found = {}
+        cut = target_of(s.tokens) if s.kind == "plain" else 0
+        named = [i for i, t in enumerate(s.tokens[:-1]) if t.text in self.arrays]
+        named = [i for i in named if s.tokens[i + 1].text == "["]
+        if s.kind == "plain" and is_declaration(s.tokens, self.arrays):
+            named = [i for i in named if i > cut > 0]
+        for i in named:
+            array = self.arrays[s.tokens[i].text]
+            index = indices(s.tokens, i)[0][: len(array.dims)]
+            way = "write" if i < cut else "read"
+            for known in unrolled_counters(self.source, loops):
+                banks, place = bank_of(index, self.parts.get(array.name, {}), known)
+                found[array.name, way, place] = banks
+        return found
+
+    def of(self, statements, loops=()):
+        """The most accesses of an iteration: of branches the one with more."""
+        found = {}
+        for s in statements:
+            if s.kind in ("plain", "if", "jump"):
+                found.update(self.of_statement(s, loops))
+            if s.kind == "if":
+                branches = [self.of(s.body, loops), self.of(s.other, loops)]
+                found.update(max(branches, key=len))
+            elif s.body:
+                inner = loops + (s,) if s.kind == "loop" else loops
+                found.update(self.of(s.body, inner))
+        return found
+
+
+def is_declaration(tokens, arrays):
+    """Is the named array declared here?  A type stands before it."""
+    return any(
+        t.text in arrays and i and tokens[i - 1].kind == "name" and tokens[i - 1].text != "return"
+        for i, t in enumerate(tokens[: target_of(tokens) or len(tokens)])
+    )
+
+
+def most_in_a_bank(accesses):
+    """The most accesses that one bank may have: of those that vary in a dim, any bank of it."""
+    seen = [sorted({banks[d] for banks in accesses} - {None}) or [0] for d in range(len(accesses[0]))]
+    return max(
+        sum(all(b in (None, own) for b, own in zip(banks, bank)) for banks in accesses)
+        for bank in product(*seen)
+    )
+
+
+def check_ports(source, function, parts):
+    """No memory with more accesses an iteration than the ports of its banks have cycles for."""
+    arrays = {v.name: v for v in function.variables().values() if v.dims and v.kind == "scalar"}
+    for s, loops, _ in function.walk():
+        pipeline = loop_pragmas(s, "pipeline") if s.kind in ("loop", "while") else []
+        if not pipeline or not arrays:
+            continue
+        uses = PortUse(source, arrays, parts).of(s.body)
+        for array, way in sorted({key[:2] for key in uses}):
+            dims = arrays[array].dims
+            if all(parts.get(array, {}).get(d) == 0 or dims[d] == 1 for d in range(len(dims))):
+                continue
+            most = most_in_a_bank([b for key, b in uses.items() if key[:2] == (array, way)])
+            if most > int(pipeline[0].get("ii", "1")):
+                source.report(
+                    s.line, "D4", f"{most} {way}s an iteration of a memory of {array}, one port"
                 )
 
 

@@ -57,6 +57,7 @@ class Source:
         self.findings = []
         self.constants = {}
         self.types = {}
+        self.extents = {}  # of the types that are arrays
         self.structs = {}
         self.functions = {}
         # ST_NAMED("…") names a channel for our own headers; for the vendor's it is nothing
@@ -172,6 +173,9 @@ class Source:
         if words and words[0] == "typedef":
             name = words[words.index("[") - 1] if "[" in words else words[-1]
             self.types[name] = whole[1 : words.index(name)]
+            if "[" in words:
+                array = variable(self, whole[1:], known=False)
+                self.extents[name] = array.dims if array else []
         elif "=" in words and "[" not in words:
             at = words.index("=")
             self.constants[words[at - 1]] = self.evaluate(whole[at + 1 :])
@@ -307,6 +311,13 @@ def variable(source, tokens, known=True):
     return Variable(kind, type_, texts[name_at], tokens[name_at].line, dims, depth)
 
 
+def locked(tokens):
+    """(block type, channel) of a lock's declaration `hls::read_lock<type> name(channel)`, or None."""
+    texts = [t.text for t in tokens]
+    lock = next((w for w in ("read_lock", "write_lock") if w in texts), None)
+    return (texts[texts.index(lock) + 2], texts[-2]) if lock and texts[-1] == ")" else None
+
+
 class Function:
     """A parsed function: parameters, statement tree, and what it does to the streams passed in."""
 
@@ -391,6 +402,9 @@ class Function:
         for s, _, _ in self.walk():
             if s.kind == "plain":
                 v = variable(self.source, s.tokens)
+                lock = locked(s.tokens)
+                if v and lock:
+                    v = v._replace(dims=self.source.extents.get(lock[0], []))
                 if v:
                     found[v.name] = v
         return found

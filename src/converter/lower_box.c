@@ -1,65 +1,78 @@
 /* Addresses of a box in a process: words are written and read by loops of box_side. */
 #include "converter/lower_box.h"
 
+void side_use_banks(struct side *side, const struct bank_sides *sides, const struct banks *banks,
+        bool write)
+{
+	struct box_side *split = ARENA_NEW(sides->arena, struct box_side);
+	side->interval = banks_interval(sides, banks, side->steps, write);
+	*split = banks_split(sides, banks, side->steps, side->shared);
+	side->steps = split;
+	side->banks = banks;
+}
+
 int side_loops(struct process *p, const struct side *side, struct value **counter)
 {
 	return process_nest_run_time(p,
 	        (struct loop_bounds){ side->steps->loops - side->shared,
 	                side->steps->trip + side->shared, side->steps->run_time + side->shared },
-	        1, counter);
+	        side->interval ? side->interval : 1, counter);
 }
 
-static struct value *side_address(
+/* The counters of all loops as they step through the box. */
+static struct value **side_points(
         struct process *p, const struct side *side, struct value *const *counter)
 {
-	int inner = side->steps->loops - side->shared;
-	int64_t *step = ARENA_ARRAY(p->module->arena, int64_t, inner + 1);
-	struct value **point = ARENA_ARRAY(p->module->arena, struct value *, inner + 1);
-	for (int i = 0; i < inner; i++) {
-		const struct run_time_trip *trip = side->steps->run_time[side->shared + i];
-		step[i] = side->steps->step[side->shared + i] / side->word;
-		int64_t times = trip ? side->steps->trip[side->shared + i] / trip->most : 1;
-		if (step[i])
-			point[i] = process_window_index(p, trip, times, counter[i]);
+	const struct box_side *steps = side->steps;
+	struct value **point = ARENA_ARRAY(p->module->arena, struct value *, steps->loops + 1);
+	for (int l = side->shared; l < steps->loops; l++) {
+		const struct run_time_trip *trip = steps->run_time[l];
+		int64_t times = trip ? steps->trip[l] / trip->most : 1;
+		if (steps->step[l])
+			point[l] = process_window_index(p, trip, times, counter[l - side->shared]);
 	}
-	return make_address(p, inner, point, step, side->steps->first / side->word);
+	return point;
 }
 
-static struct value *lane_address(
-        struct process *p, const struct side *side, struct value *address, int64_t lane)
+static const struct banks in_order = { .copies = 1 };
+
+static struct bank_access access_of(const struct side *side, struct value *const *point)
 {
-	const int64_t one = 1;
-	return make_address(p, 1, &address, &one, side->steps->lane[lane] / side->word);
+	return (struct bank_access){ .banks = side->banks ? side->banks : &in_order,
+		.side = side->steps,
+		.point = point,
+		.word = side->word };
 }
 
 struct value *side_read(struct process *p, const struct side *side, struct value *array,
         struct value *const *counter)
 {
-	int64_t lanes = side->steps->lanes;
-	struct value *address = side_address(p, side, counter);
-	if (side->word == lanes)
-		return make_load(p, array, address);
-	int64_t words = lanes / side->word;
+	struct bank_access from = access_of(side, side_points(p, side, counter));
+	int64_t words = side->steps->lanes / side->word;
 	struct value **word = ARENA_ARRAY(p->module->arena, struct value *, words);
-	for (int64_t w = 0; w < words; w++)
-		word[w] = make_load(p, array, lane_address(p, side, address, w * side->word));
-	return make_op(p, OP_JOIN_LANES, side->type, (int)words, word);
+	for (int64_t w = 0; w < words; w++) {
+		struct value *operand[BANK_DIMS_MOST + 1] = { array };
+		int rank = banks_indices(p, &from, w, w % from.banks->copies, operand + 1);
+		word[w] = make_op(p, OP_MEMREF_LOAD, array->type->element, 1 + rank, operand);
+	}
+	return words == 1 ? word[0] : make_op(p, OP_JOIN_LANES, side->type, (int)words, word);
 }
 
 void side_write(struct process *p, const struct side *side, struct value *array,
         struct value *const *counter, struct value *word)
 {
-	int64_t lanes = side->steps->lanes;
-	struct value *address = side_address(p, side, counter);
-	if (side->word == lanes) {
-		make_store(p, word, array, address);
-		return;
-	}
-	for (int64_t w = 0; w < lanes / side->word; w++) {
-		struct value *operand[2] = { word, make_index(p, w) };
-		struct value *place = lane_address(p, side, address, w * side->word);
-		struct value *part = make_op(p, OP_SPLIT_LANES, array->type->element, 2, operand);
-		make_store(p, part, array, place);
+	struct bank_access to = access_of(side, side_points(p, side, counter));
+	int64_t words = side->steps->lanes / side->word;
+	for (int64_t w = 0; w < words; w++) {
+		struct value *part[2] = { word, make_index(p, w) };
+		struct value *operand[BANK_DIMS_MOST + 2] = { word, array };
+		if (words > 1)
+			operand[0] = make_op(p, OP_SPLIT_LANES, array->type->element, 2, part);
+		for (int64_t copy = 0; copy < to.banks->copies; copy++) {
+			int rank = banks_indices(p, &to, w, copy, operand + 2);
+			op_append(p->block, op_new(p->module, OP_MEMREF_STORE, NOWHERE, 2 + rank,
+			                            operand, 0, NULL));
+		}
 	}
 }
 

@@ -12,7 +12,8 @@ struct shared_buffer {
 	const struct op *op;
 	const struct attr *service_round;
 	struct box *box; /* [results] */
-	int64_t word;
+	struct bank_sides sides;
+	struct banks banks;
 	struct value *array;
 };
 
@@ -55,7 +56,7 @@ static int part_loops(
 	}
 	trip[inner] = parts;
 	return process_nest_run_time(
-	        p, (struct loop_bounds){ inner + 1, trip, run_time }, 1, counter);
+	        p, (struct loop_bounds){ inner + 1, trip, run_time }, side->interval, counter);
 }
 
 /* part `part` of the word; NULL: the whole word */
@@ -70,9 +71,10 @@ static void fill_buffer(struct process *p, const struct shared_buffer *buffer)
 {
 	struct design *design = p->design;
 	const struct op *op = buffer->op;
-	struct side side = {
-		.steps = &buffer->box[0].fill, .shared = buffer->box[0].shared, .word = buffer->word
-	};
+	struct side side = { .steps = &buffer->box[0].fill,
+		.shared = buffer->box[0].shared,
+		.word = buffer->sides.word };
+	side_use_banks(&side, &buffer->sides, &buffer->banks, true);
 	int inner = side.steps->loops - side.shared;
 	int64_t lanes = stream_lanes(op->operand[0]->type);
 	int64_t parts =
@@ -100,7 +102,8 @@ static int drain_round(struct process *p, const struct shared_buffer *buffer, in
 	const struct op *op = buffer->op;
 	struct side side = { .steps = &buffer->box[first].drain,
 		.shared = buffer->box[first].shared,
-		.word = buffer->word };
+		.word = buffer->sides.word };
+	side_use_banks(&side, &buffer->sides, &buffer->banks, false);
 	int64_t lanes = stream_lanes(op->result[first]->type);
 	int64_t parts = side.steps->lanes / lanes;
 	side.type = parts > 1 ? stream_word(p->module, op->operand[0]->type)
@@ -139,33 +142,46 @@ static struct box reader_box(
 	return words.why || words.elements != box.elements ? box : words;
 }
 
+/* Words as wide as the writer's, if all readers move such; how they lie. */
+static const struct type *choose_word(struct design *design, struct shared_buffer *buffer)
+{
+	const struct op *op = buffer->op;
+	struct arena *arena = design->module->arena;
+	const struct box_side **drain = ARENA_ARRAY(arena, const struct box_side *, op->results);
+	const struct type *element = stream_word(design->module, op->operand[0]->type);
+	for (int r = 0; r < op->results; r++) {
+		if (box_word(&buffer->box[r]) < stream_lanes(op->operand[0]->type))
+			element = type_scalar(element);
+		drain[r] = &buffer->box[r].drain;
+	}
+	int64_t word = type_lanes(element);
+	buffer->sides = (struct bank_sides){ .arena = arena,
+		.words = buffer->box[0].elements / word,
+		.word = word,
+		.bits = type_bits(element),
+		.fill = &buffer->box[0].fill,
+		.drain = drain,
+		.drains = op->results };
+	buffer->banks = banks_choose(&buffer->sides);
+	return element;
+}
+
 bool lower_buffer(struct design *design, const struct op *op)
 {
 	if (attr_get(op, KEY_IN_PRODUCER))
 		return check_buffer_in_producer(design, op);
 	struct module *module = design->module;
-	const struct type *tensor = attr_get(op, KEY_TENSOR)->type;
 	struct shared_buffer buffer = { .op = op,
 		.service_round = attr_get(op, KEY_SERVICE_ROUNDS),
 		.box = ARENA_ARRAY(module->arena, struct box, op->results) };
-	int64_t widest = stream_lanes(op->operand[0]->type);
-	int64_t lanes = widest;
-	buffer.word = lanes;
-	for (int r = 0; r < op->results; r++) {
+	for (int r = 0; r < op->results; r++)
 		buffer.box[r] = reader_box(module->arena, module, op, r);
-		widest = stream_lanes(op->result[r]->type) > widest
-		        ? stream_lanes(op->result[r]->type)
-		        : widest;
-		if (!buffer.box[r].why && box_word(&buffer.box[r]) < lanes)
-			buffer.word = 1;
-	}
 	if (!check_boxes(design, &buffer))
 		return false;
 	struct process p = process_new(design, "buffer");
-	const struct type *element =
-	        buffer.word > 1 ? stream_word(module, op->operand[0]->type) : type_scalar(tensor);
-	buffer.array = make_array(&p, "words", buffer.box[0].elements / buffer.word, element,
-	        buffer.word < widest ? widest : 1);
+	const struct type *element = choose_word(design, &buffer);
+	buffer.array = make_shaped_array(&p, "words", banks_type(module, &buffer.banks, element),
+	        banks_total(&buffer.banks));
 	process_layers(&p);
 	int shared = buffer.box[0].shared;
 	for (int i = 0; i < shared; i++)

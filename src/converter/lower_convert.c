@@ -1,8 +1,8 @@
-/* Lowers a converter to two processes, *fill* and *drain*, on a channel of blocks
- * (src/itensor/box.h says what a block holds and how each side walks it). There is one block per
- * iteration of the shared loops; with two copies both sides work at once (ping-pong). A converter
- * that reorders tokens has nothing to do for a single token: its words bypass the block then, so
- * none waits for the last one. */
+/* Lowers a converter (src/itensor/box.h says what its box holds and how each side walks it). With
+ * one half it is one process, which fills an array and then drains it, in each iteration of the
+ * shared loops. With two, *fill* and *drain* are processes that work at once on a channel of
+ * blocks (ping-pong). A converter that reorders tokens has nothing to do for a single token: its
+ * words bypass the box then, so none waits for the last one. */
 #include "converter/lower_converters.h"
 #include "ir/converter.h"
 #include "ir/workload.h"
@@ -13,8 +13,7 @@
 
 /* the path of a single token's words */
 struct bypass {
-	struct value *fifo; /* NULL: there is no bypass */
-	int64_t words;      /* words in an iteration of the shared loops */
+	int64_t words; /* in an iteration of the shared loops; 0: there is no bypass */
 	/* bound of a loop: 1 with a single token, else 0 */
 	struct run_time_trip single_token;
 };
@@ -86,92 +85,167 @@ static const char *token_symbol(const struct box *box, const struct op *main)
 }
 
 /* only with several tiles: else it gains nothing that is worth its LUTs */
-static struct bypass bypass_of(
-        struct design *design, const struct box *box, const struct type *word)
+static struct bypass bypass_of(struct design *design, const struct box *box)
 {
 	const char *rows = workload_of(design->source) == WORKLOAD_TILED_COUNTED_TOKENS
 	        ? token_symbol(box, design->source)
 	        : NULL;
-	int64_t words = rows ? words_of_row(design->module->arena, box, rows) : 0;
-	if (!words)
-		return (struct bypass){ 0 };
-	return (struct bypass){ design_fifo(design, "s_bypass", word, 2), words,
+	return (struct bypass){ rows ? words_of_row(design->module->arena, box, rows) : 0,
 		{ .symbol = rows, .plus = -1, .tile = 1, .most = 1, .remaining = true } };
 }
 
-/* The reader's side: passes words on; the block, to which they were written as well, is released
- * unread. */
-static void bypass_words(struct process *p, const struct bypass *bypass, struct value *words)
-{
-	process_loop_run_time(p, bypass->words, &bypass->single_token);
-	process_pipeline(p, 1);
-	make_push(p, NULL, make_pop(p, NULL, process_argument(p, bypass->fifo, "row")), words);
-	process_close(p, 1);
-}
+struct conversion {
+	struct bank_sides sides;
+	struct banks banks;
+	struct side fill, drain;
+	struct value *from, *to; /* FIFOs */
+	bool into_layers;        /* its input comes from outside of the rolled layer that it is in */
+	struct bypass bypass;
+};
 
+/* NULL: there is no bypass */
 static struct value *is_single_token(
-        struct process *p, const struct bypass *bypass, bool single_token)
+        struct process *p, const struct conversion *conversion, bool single_token)
 {
-	return bypass->fifo
+	const struct bypass *bypass = &conversion->bypass;
+	return bypass->words
 	        ? make_equal(p, process_trip_count(p, &bypass->single_token, 1), single_token)
 	        : NULL;
 }
 
-/* one of the two processes of a converter */
-struct converter_side {
-	struct side side;
-	struct value *fifo;
-	bool fill;        /* the writer's side */
-	bool into_layers; /* its input comes from outside of the rolled layer that it is in */
-};
-
-static void lower_side(struct design *design, const struct converter_side *converter,
-        const struct bypass *bypass, struct value *blocks)
+/* Opens the layers, if all of the side is in them, and the shared loops; returns how many. */
+static int open_shared(struct process *p, const struct side *side, bool in_layers)
 {
-	const struct side *side = &converter->side;
-	bool fill = converter->fill;
+	if (in_layers)
+		process_layers(p);
+	for (int i = 0; i < side->shared; i++)
+		process_loop_run_time(p, side->steps->trip[i], side->steps->run_time[i]);
+	return side->shared + (in_layers && p->design->layers);
+}
+
+/* row: where a single token's words go too; NULL: there is no bypass */
+static void fill_box(struct process *p, const struct conversion *conversion, struct value *array,
+        struct value *words, struct value *row)
+{
+	const struct side *side = &conversion->fill;
+	struct value **counter =
+	        ARENA_ARRAY(p->module->arena, struct value *, side->steps->loops + 1);
+	int opened = side_loops(p, side, counter);
+	struct value *word = make_pop(p, NULL, words);
+	side_write(p, side, array, counter, word);
+	if (row)
+		make_push(p, is_single_token(p, conversion, true), word, row);
+	process_close(p, opened);
+}
+
+static void drain_box(struct process *p, const struct conversion *conversion, struct value *array,
+        struct value *words)
+{
+	const struct side *side = &conversion->drain;
+	struct value **counter =
+	        ARENA_ARRAY(p->module->arena, struct value *, side->steps->loops + 1);
+	if (conversion->into_layers) /* all layers read the same box */
+		process_layers(p);
+	int opened = side_loops(p, side, counter);
+	struct value *word = side_read(p, side, array, counter);
+	make_push(p, is_single_token(p, conversion, false), word, words);
+	process_close(p, opened + (conversion->into_layers && p->design->layers));
+}
+
+/* One half: the process fills an array and drains it. */
+static void lower_single(
+        struct design *design, const struct conversion *conversion, const struct type *type)
+{
+	struct process p = process_new(design, "convert");
+	struct value *array =
+	        make_shaped_array(&p, "local_buffer", type, banks_total(&conversion->banks));
+	struct value *in = process_argument(&p, conversion->from, "x");
+	struct value *out = process_argument(&p, conversion->to, "y");
+	int opened = open_shared(&p, &conversion->fill, !conversion->into_layers);
+	fill_box(&p, conversion, array, in, conversion->bypass.words ? out : NULL);
+	drain_box(&p, conversion, array, out);
+	process_close(&p, opened);
+	process_finish(&p);
+}
+
+/* The reader's side: passes words on; the block, to which they were written as well, is released
+ * unread. */
+static void bypass_words(
+        struct process *p, const struct bypass *bypass, struct value *row, struct value *words)
+{
+	process_loop_run_time(p, bypass->words, &bypass->single_token);
+	process_pipeline(p, 1);
+	make_push(p, NULL, make_pop(p, NULL, process_argument(p, row, "row")), words);
+	process_close(p, 1);
+}
+
+/* One of two processes on a channel of blocks; row: FIFO of the bypass, or NULL. */
+static void lower_half(struct design *design, const struct conversion *conversion,
+        struct value *blocks, struct value *row, bool fill)
+{
+	const struct side *side = fill ? &conversion->fill : &conversion->drain;
 	struct process p = process_new(design, fill ? "fill" : "drain");
 	struct value *channel = process_argument(&p, blocks, "blocks");
-	struct value *words = process_argument(&p, converter->fifo, fill ? "x" : "y");
-	int loops = side->shared;
-	struct value **counter =
-	        ARENA_ARRAY(p.module->arena, struct value *, side->steps->loops + 1);
-	if (!converter->into_layers) {
-		process_layers(&p);
-		loops += design->layers > 0;
-	}
-	for (int i = 0; i < side->shared; i++)
-		process_loop_run_time(&p, side->steps->trip[i], side->steps->run_time[i]);
-	if (bypass->fifo && !fill)
-		bypass_words(&p, bypass, words);
+	struct value *words = process_argument(
+	        &p, fill ? conversion->from : conversion->to, fill ? "x" : "y");
+	int opened = open_shared(&p, side, true);
+	if (row && !fill)
+		bypass_words(&p, &conversion->bypass, row, words);
 	struct value *array = make_op(&p, OP_ACQUIRE, blocks->type->element, 1, &channel);
 	attr_set(p.module, array->def, KEY_SIDE, attr_string(p.module, fill ? "write" : "read"));
-	int layers_inside = converter->into_layers && design->layers && !fill;
-	if (layers_inside) /* all layers read the same block */
-		process_layers(&p);
-	int opened = side_loops(&p, side, counter);
-	struct value *word = fill ? make_pop(&p, NULL, words) : side_read(&p, side, array, counter);
 	if (fill)
-		side_write(&p, side, array, counter, word);
-	if (!fill || bypass->fifo) {
-		struct value *out = fill ? process_argument(&p, bypass->fifo, "row") : words;
-		make_push(&p, is_single_token(&p, bypass, fill), word, out);
-	}
-	process_close(&p, opened + layers_inside);
+		fill_box(&p, conversion, array, words,
+		        row ? process_argument(&p, row, "row") : NULL);
+	else
+		drain_box(&p, conversion, array, words);
 	struct value *operand[2] = { array, channel };
 	op_append(p.block, op_new(p.module, OP_RELEASE, NOWHERE, 2, operand, 0, NULL));
-	process_close(&p, loops);
+	process_close(&p, opened);
 	process_finish(&p);
+}
+
+static void lower_ping_pong(
+        struct design *design, const struct conversion *conversion, const struct type *type)
+{
+	struct value *row = conversion->bypass.words
+	        ? design_fifo(design, "s_bypass", conversion->fill.type, 2)
+	        : NULL;
+	int64_t partition = banks_total(&conversion->banks);
+	struct value *blocks = design_blocks(design, "b_convert", type, 2);
+	if (partition > 1)
+		attr_set(design->module, blocks->def, KEY_STREAM_PARTITION,
+		        attr_integer(design->module, partition));
+	lower_half(design, conversion, blocks, row, true);
+	lower_half(design, conversion, blocks, row, false);
+}
+
+static const struct type *box_element(struct module *module, const struct op *op, int64_t word)
+{
+	const struct type *scalar = type_scalar(op->result[0]->type);
+	return word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, scalar) : scalar;
+}
+
+static struct bank_sides bank_sides_of(
+        struct module *module, const struct box *box, const struct type *element)
+{
+	int64_t word = type_lanes(element);
+	return (struct bank_sides){ .arena = module->arena,
+		.words = box->elements / word,
+		.word = word,
+		.bits = type_bits(element),
+		.fill = &box->fill,
+		.drains = 1 };
 }
 
 /* opens the loops of a side from loop `first` on */
 static int loops_inside(
-        struct process *p, const struct box_side *side, int first, struct value **counter)
+        struct process *p, const struct side *side, int first, struct value **counter)
 {
+	const struct box_side *steps = side->steps;
 	return process_nest_run_time(p,
 	        (struct loop_bounds){
-	                side->loops - first, side->trip + first, side->run_time + first },
-	        1, counter + first);
+	                steps->loops - first, steps->trip + first, steps->run_time + first },
+	        side->interval, counter + first);
 }
 
 static bool check_causal_buffer(
@@ -220,22 +294,24 @@ static bool lower_causal_buffer(struct design *design, const struct op *op)
 	                op->operand[0]->type, op->result[0]->type, attr_get(op, KEY_CAUSAL));
 	if (!check_causal_buffer(design, op, &causal_buffer))
 		return false;
-	int64_t word = box_word(&causal_buffer.box);
-	int64_t widest = causal_buffer.fill.lanes;
-	if (causal_buffer.drain.lanes > widest)
-		widest = causal_buffer.drain.lanes;
-	const struct type *scalar = type_scalar(op->result[0]->type);
-	const struct type *element =
-	        word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, scalar) : scalar;
-	struct side fill = { .steps = &causal_buffer.fill, .word = word };
-	struct side drain = { .steps = &causal_buffer.drain,
-		.word = word,
+	const struct type *element = box_element(module, op, box_word(&causal_buffer.box));
+	const struct box_side *reader = &causal_buffer.drain;
+	struct bank_sides sides = bank_sides_of(module, &causal_buffer.box, element);
+	sides.fill = &causal_buffer.fill;
+	sides.drain = &reader;
+	sides.whole_loops = true;
+	struct banks banks = banks_choose(&sides);
+	struct side fill = { .steps = &causal_buffer.fill, .word = sides.word };
+	struct side drain = { .steps = reader,
+		.word = sides.word,
 		.type = stream_word(module, op->result[0]->type) };
+	side_use_banks(&fill, &sides, &banks, true);
+	side_use_banks(&drain, &sides, &banks, false);
 	struct process p = process_new(design, "causal");
 	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x");
 	struct value *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
-	struct value *array = make_array(&p, "words", causal_buffer.box.elements / word, element,
-	        word < widest ? widest / word : 1);
+	struct value *array = make_shaped_array(
+	        &p, "words", banks_type(module, &banks, element), banks_total(&banks));
 	struct value **fill_counter =
 	        ARENA_ARRAY(module->arena, struct value *, causal_buffer.fill.loops);
 	struct value **drain_counter =
@@ -245,10 +321,10 @@ static bool lower_causal_buffer(struct design *design, const struct op *op)
 	        process_loop_run_time(&p, causal_buffer.tiles, causal_buffer.valid_tiles);
 	fill_counter[0] = iteration;
 	int common = open_common_loops(&p, &causal_buffer, fill_counter + 1, drain_counter);
-	int opened = loops_inside(&p, &causal_buffer.fill, 1 + causal_buffer.shared, fill_counter);
+	int opened = loops_inside(&p, &fill, 1 + causal_buffer.shared, fill_counter);
 	side_write(&p, &fill, array, fill_counter, make_pop(&p, NULL, in));
 	process_close(&p, opened);
-	opened = loops_inside(&p, &causal_buffer.drain, causal_buffer.shared, drain_counter);
+	opened = loops_inside(&p, &drain, causal_buffer.shared, drain_counter);
 	limit_tile(&p, &causal_buffer, iteration, drain_counter);
 	make_push(&p, NULL, side_read(&p, &drain, array, drain_counter), out);
 	process_close(&p, opened + common + 1 + (design->layers > 0));
@@ -266,24 +342,6 @@ static int64_t buffer_copies(struct design *design, const struct op *op, const s
 	        "%s: %lld buffer copies, of which %d can be used at once", op_info[op->code].name,
 	        (long long)copies, box->halves);
 	return 0;
-}
-
-/* the channel of blocks between the two processes */
-static struct value *add_block_channel(
-        struct design *design, const struct type *scalar, const struct box *box, int64_t copies)
-{
-	struct module *module = design->module;
-	int64_t word = box_word(box);
-	int64_t size = box->elements / word;
-	int64_t widest = box->fill.lanes > box->drain.lanes ? box->fill.lanes : box->drain.lanes;
-	const struct type *element =
-	        word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, scalar) : scalar;
-	struct value *blocks = design_blocks(
-	        design, "b_convert", type_shaped(module, TYPE_MEMREF, 1, &size, element), copies);
-	if (word < widest)
-		attr_set(module, blocks->def, KEY_STREAM_PARTITION,
-		        attr_integer(module, widest / word));
-	return blocks;
 }
 
 bool lower_convert(struct design *design, const struct op *op, bool into_layers)
@@ -306,24 +364,24 @@ bool lower_convert(struct design *design, const struct op *op, bool into_layers)
 	int64_t copies = buffer_copies(design, op, &box);
 	if (!copies)
 		return false;
-	int64_t word = box_word(&box);
-	struct value *blocks = add_block_channel(design, type_scalar(tensor), &box, copies);
-	struct converter_side fill = { .side = { &box.fill, box.shared, word,
-		                               stream_word(module, from) },
-		.fifo = stream_fifo(design, op->operand[0]),
-		.fill = true,
-		.into_layers = into_layers };
-	struct converter_side drain = { .side = { &box.drain, box.shared, word,
-		                                stream_word(module, to) },
-		.fifo = stream_fifo(design, op->result[0]),
-		.into_layers = into_layers };
-	int64_t layers = design->layers;
-	struct bypass bypass = { 0 };
+	const struct type *element = box_element(module, op, box_word(&box));
+	const struct box_side *reader = &box.drain;
+	struct conversion conversion = { .sides = bank_sides_of(module, &box, element),
+		.from = stream_fifo(design, op->operand[0]),
+		.to = stream_fifo(design, op->result[0]),
+		.into_layers = into_layers,
+		.fill = { &box.fill, box.shared, type_lanes(element), stream_word(module, from) },
+		.drain = { reader, box.shared, type_lanes(element), stream_word(module, to) } };
+	conversion.sides.drain = &reader;
+	conversion.banks = banks_choose(&conversion.sides);
+	side_use_banks(&conversion.fill, &conversion.sides, &conversion.banks, true);
+	side_use_banks(&conversion.drain, &conversion.sides, &conversion.banks, false);
 	if (!into_layers)
-		bypass = bypass_of(design, &box, fill.side.type);
-	design->layers = into_layers ? 0 : layers;
-	lower_side(design, &fill, &bypass, blocks);
-	design->layers = layers;
-	lower_side(design, &drain, &bypass, blocks);
+		conversion.bypass = bypass_of(design, &box);
+	const struct type *type = banks_type(module, &conversion.banks, element);
+	if (copies > 1)
+		lower_ping_pong(design, &conversion, type);
+	else
+		lower_single(design, &conversion, type);
 	return true;
 }

@@ -4,6 +4,7 @@
 #include "emit/hls.h"
 #include "predict/bundle.h"
 #include "predict/feedback.h"
+#include "predict/resource.h"
 #include "platform/platform.h"
 #include <ctype.h>
 
@@ -242,6 +243,19 @@ static void write_control(struct text *out, const char *name)
 	text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n", name);
 }
 
+static void write_block_memory(
+        const struct type *block, const char *name, const char *storage, struct text *out)
+{
+	if (text_same(storage, storage_name[STORAGE_REGISTERS]))
+		text_add(out, "#pragma HLS array_partition variable=%s type=complete dim=0\n",
+		        name);
+	else
+		hls_banks(out, name, block);
+	if (storage && !text_same(storage, storage_name[STORAGE_REGISTERS]))
+		text_add(out, "#pragma HLS bind_storage variable=%s type=ram_s2p impl=%s\n", name,
+		        storage);
+}
+
 /* hls::stream_of_blocks takes no name: ST_NAMED passes one to the C simulation's headers only. */
 static void write_channel(struct emitter *e, const struct op *op, struct text *out)
 {
@@ -257,6 +271,8 @@ static void write_channel(struct emitter *e, const struct op *op, struct text *o
 		if (op->code == OP_FIFO && storage)
 			text_add(out, "#pragma HLS bind_storage variable=%s type=fifo impl=%s\n",
 			        own, storage);
+		if (op->code == OP_BLOCK_CHANNEL)
+			write_block_memory(type->element, own, storage, out);
 	}
 }
 

@@ -116,6 +116,8 @@ void hls_distances(struct emitter *e, const struct datapath *path);
 bool hls_is_local(const struct emitter *e, const struct value *array);
 /* Declares an array at the head of the current function. */
 void hls_local_array(struct emitter *e, struct op *alloca);
+/* Pragmas by which each dim of an array or block but the last is one of banks. */
+void hls_banks(struct text *out, const char *name, const struct type *array);
 /* Is the array a shift register? */
 bool hls_rotates(const struct value *array);
 /* Is no use of the value spelled? */

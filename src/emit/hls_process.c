@@ -249,6 +249,13 @@ static void emit_release(struct emitter *e, struct op *op)
 	hls_line(e, "}");
 }
 
+void hls_banks(struct text *out, const char *name, const struct type *array)
+{
+	for (int dim = 1; dim < array->rank; dim++)
+		text_add(out, "#pragma HLS array_partition variable=%s type=complete dim=%d\n",
+		        name, dim);
+}
+
 static void add_array(struct emitter *e, struct op *op)
 {
 	const struct type *type = op->result[0]->type;
@@ -268,6 +275,8 @@ static void add_array(struct emitter *e, struct op *op)
 	if (registers)
 		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=0\n",
 		        name);
+	else if (partition > 1 && type->rank > 1)
+		hls_banks(&e->body, name, type);
 	else if (partition > 1 && partition >= last)
 		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=%d\n",
 		        name, type->rank);

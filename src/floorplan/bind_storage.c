@@ -79,10 +79,12 @@ static bool accepts(const struct op *op, int64_t depth, enum storage storage)
 	return storage != STORAGE_LUTRAM || depth <= LUTRAM_DEPTH;
 }
 
-/* Is the array one of registers, whatever they cost? So are words that are read at a time. */
+/* Is the array one of registers, whatever they cost? So are words that are read at a time, but for
+ * those whose banks are dims of the array. */
 static bool is_register_file(const struct op *op, int64_t depth)
 {
-	bool banks = attr_integer_or(op, KEY_STREAM_PARTITION, 1) > 1;
+	bool banks = attr_integer_or(op, KEY_STREAM_PARTITION, 1) > 1 &&
+	        op->result[0]->type->rank == 1;
 	return depth <= 1 || attr_get(op, KEY_STREAM_ROTATION) ||
 	        (op->code == OP_ALLOCA && banks && depth <= BANK_DEPTH);
 }

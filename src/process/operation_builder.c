@@ -194,7 +194,13 @@ void make_push(struct process *p, struct value *when, struct value *word, struct
 struct value *make_array(struct process *p, const char *name, int64_t size,
         const struct type *element, int64_t partition)
 {
-	const struct type *type = type_shaped(p->module, TYPE_MEMREF, 1, &size, element);
+	return make_shaped_array(
+	        p, name, type_shaped(p->module, TYPE_MEMREF, 1, &size, element), partition);
+}
+
+struct value *make_shaped_array(
+        struct process *p, const char *name, const struct type *type, int64_t partition)
+{
 	struct op *array = op_new(p->module, OP_ALLOCA, NOWHERE, 0, NULL, 1, &type);
 	at_head(p, array);
 	attr_set(p->module, array, KEY_STREAM_NAME, attr_string(p->module, name));

@@ -41,6 +41,9 @@ struct value *make_pop(struct process *p, struct value *when, struct value *fifo
 void make_push(struct process *p, struct value *when, struct value *word, struct value *fifo);
 struct value *make_array(struct process *p, const char *name, int64_t size,
         const struct type *element, int64_t partition);
+/* Of several dims: all but the last are banks. */
+struct value *make_shaped_array(
+        struct process *p, const char *name, const struct type *type, int64_t partition);
 struct value *make_load(struct process *p, struct value *array, struct value *index);
 void make_store(struct process *p, struct value *word, struct value *array, struct value *index);
 void make_write(struct process *p, struct value *when, struct value *word, struct value *port,

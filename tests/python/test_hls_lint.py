@@ -527,6 +527,40 @@ def test_words_that_travel_one_by_one_need_no_runs(tmp_path):
     assert lint(tmp_path, code, LINK.replace("HBM[2:3]", "HBM[1]")).stdout == ""
 
 
+@pytest.mark.parametrize(
+    "declared, body, found",
+    [
+        ("[16]", "sums[i & 15] = v;", False),
+        ("[16]", "sums[i & 15] = v; sums[(i + 1) & 15] = v;", True),
+        ("[16]", "if (i > 0) sums[i & 15] = v; else sums[(i + 1) & 15] = v;", False),
+        ("[16]", "sums[i & 15] = sums[(i + 1) & 15];", False),
+        ("[16]", "sums[0] = sums[i & 15] + sums[(i + 1) & 15];", True),
+        ("[2][16]", "sums[0][i & 15] = v; sums[1][i & 15] = v;", False),
+        ("[2][16]", "sums[0][i & 15] = v; sums[i & 1][3] = v;", True),
+        ("[2][2][16]", "sums[0][i & 1][3] = v; sums[1][i & 1][3] = v;", False),
+        ("[2][2][16]", "sums[0][i & 1][3] = v; sums[i & 1][1][3] = v;", True),
+        ("[16] cyclic", "sums[2 * i] = v; sums[2 * i + 1] = v;", False),
+        ("[16] cyclic", "sums[i] = v; sums[i + 1] = v;", True),
+        ("[16]", "for (int l = 0; l < 2; ++l) {\n#pragma HLS unroll\nsums[i + l] = v; }", True),
+        ("[2][16]", "for (int l = 0; l < 2; ++l) {\n#pragma HLS unroll\nsums[l][i] = v; }", False),
+    ],
+)
+def test_memories_have_one_port_each_way(tmp_path, declared, body, found):
+    """Of branches one is taken; words of different banks do not meet."""
+    shape, _, kind = declared.partition(" ")
+    pragmas = [f"type=complete dim={d + 1}" for d in range(shape.count("[") - 1)]
+    pragmas += [f"type={kind} factor=2"] if kind else []
+    array = f"    float sums{shape};\n" + "".join(
+        f"#pragma HLS array_partition variable=sums {pragma}\n" for pragma in pragmas
+    )
+    code = GOOD.replace("    float lane[16];", array + "    float lane[16];").replace(
+        "            out.write(st_twice(lane[3]));",
+        f"            {body}\n            out.write(st_twice(lane[3]));",
+    )
+    result = lint(tmp_path, code, LINK)
+    assert rules(result) == ({"D4"} if found else set()), result.stdout
+
+
 @pytest.mark.parametrize("rule, old, new", LINK_MUTATIONS)
 def test_broken_link_is_found(tmp_path, rule, old, new):
     assert old in LINK
@@ -614,6 +648,7 @@ extern "C" void top(const float *m_x, float *m_y)
     ST_REGION_END();
 }
 """
+ANY_BANK = "#pragma HLS array_partition variable=s_tile type=cyclic factor=2"
 BLOCKS_LINK = "[connectivity]\nnk=top:1:top_1\nsp=top_1.m_x:HBM[0]\nsp=top_1.m_y:HBM[1]\n"
 
 
@@ -629,6 +664,10 @@ BLOCKS_LINK = "[connectivity]\nnk=top:1:top_1\nsp=top_1.m_x:HBM[0]\nsp=top_1.m_y
             "    ST_PROCESS(p_drain, s_tile, m_y);\n    ST_REGION_END();",
         ),
         ("A4", "        hls::read_lock<tile> block(in);\n", "        tile block;\n"),
+        ("D4", "block[63 - i], 1.0f", "block[63 - i], block[i]"),
+        (None, "<tile, 2> s_tile;", "<tile, 2> s_tile;\n" + ANY_BANK),
+        ("A22", "<tile, 2> s_tile;", "<tile, 2> s_tile;\n" + ANY_BANK.replace("_tile", "_til")),
+        ("B1", "<tile, 2>", "<tile, 1>"),
     ],
 )
 def test_streams_of_blocks(tmp_path, rule, old, new):
