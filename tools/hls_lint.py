@@ -339,14 +339,17 @@ class Region:
                     self.check_dependence(process, sent, taken)
 
     def check_dependence(self, process, sent, taken):
+        """A read before the write is waited for by the text itself."""
         accesses = process.find_accesses()
-        for _, _, statement, loops, conditions, argument in [
-            a for a in accesses if a[:2] == (sent, "write")
-        ]:
+        for place, access in enumerate(accesses):
+            _, _, statement, loops, conditions, argument = access
             body = pipeline_body(loops)
-            if argument is None or not any(
-                a[:2] == (taken, "read") and pipeline_body(a[3]) is body for a in accesses
-            ):
+            later = [
+                a
+                for a in accesses[place + 1 :]
+                if a[:2] == (taken, "read") and pipeline_body(a[3]) is body
+            ]
+            if access[:2] != (sent, "write") or argument is None or not later:
                 continue
             if taken not in dependences(process, body, statement, argument, conditions):
                 self.source.report(
