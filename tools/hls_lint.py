@@ -27,7 +27,8 @@ status is 1 if there is any.  Rules:
   consecutive words of the innermost loop's counter     bursting ports a bundle
   C9  names                                             D4  a memory has one read and one write an
   iteration and cycle of it, banks counted
-  D11 no variable index into registers in a recurrence
+  D9  counters of a pipelined loop take a cycle         D11 no variable index into registers in a
+  recurrence
   E4  link.cfg agrees with the code
   F5  scalar arguments are 32 or 64 bit integers
 """
@@ -38,6 +39,7 @@ from itertools import product
 from pathlib import Path
 
 import hls_memory
+import hls_timing
 from hls_text import Finding, Source, closing, options, split, variable
 
 SCALARS = {"int", "unsigned", "unsigned int", "int32_t", "uint32_t", "int64_t", "uint64_t"}
@@ -729,9 +731,9 @@ def check_pointers(source, region):
     return users
 
 
-def check_source(source, single):
+def check_source(source, single, budget):
     """Runs every rule on one file; returns {kernel name: its m_axi arguments}.  single: arguments
-    whose words travel one by one.
+    whose words travel one by one; budget: nanoseconds of a cycle for a path.
     """
     kernels, regions, shared = {}, [], []
     calls, ports = [], {}
@@ -743,6 +745,7 @@ def check_source(source, single):
         check_function(source, function)
         hls_memory.check_recurrences(source, function, passed)
         hls_memory.check_ports(source, function, banks[function.name])
+        hls_timing.check_headers(source, function, budget)
         if function.exported:
             ports = hls_memory.port_options(function)
             hls_memory.check_bundles(source, function, ports)
@@ -848,9 +851,11 @@ def lint(folder):
         return [Finding(str(code), 1, "E4", "no .cpp files")]
     module = folder / "design.mlir"
     single = hls_memory.single_ports(module.read_text()) if module.is_file() else set()
+    makefile = code / "Makefile"
+    budget = hls_timing.budget_of(makefile.read_text() if makefile.is_file() else "")
     for path in files:
         source = Source(path)
-        for name, arguments in check_source(source, single).items():
+        for name, arguments in check_source(source, single, budget).items():
             kernels[name] = arguments
         findings += sorted(source.findings, key=lambda f: f.line)
     if not kernels:

@@ -216,9 +216,11 @@ def all_partitions(source):
                     own[name] = own[lock[1]]
                 called = tokens[2:3] if tokens and tokens[0].text == "ST_PROCESS" else tokens[:1]
                 callee = source.functions.get(called[0].text) if called else None
-                given = split(tokens[2:-1])[1:] if callee and len(called) and (
-                    tokens[0].text == "ST_PROCESS"
-                ) else split(tokens[2:-1])
+                given = (
+                    split(tokens[2:-1])[1:]
+                    if callee and len(called) and (tokens[0].text == "ST_PROCESS")
+                    else split(tokens[2:-1])
+                )
                 for argument, parameter in zip(given, callee.parameters if callee else ()):
                     banks = own.get(argument[0].text)
                     if banks and found[callee.name].get(parameter.name) != banks:
@@ -315,7 +317,9 @@ def is_declaration(tokens, arrays):
 
 def most_in_a_bank(accesses):
     """The most accesses that one bank may have: of those that vary in a dim, any bank of it."""
-    seen = [sorted({banks[d] for banks in accesses} - {None}) or [0] for d in range(len(accesses[0]))]
+    seen = [
+        sorted({banks[d] for banks in accesses} - {None}) or [0] for d in range(len(accesses[0]))
+    ]
     return max(
         sum(all(b in (None, own) for b, own in zip(banks, bank)) for banks in accesses)
         for bank in product(*seen)

@@ -312,7 +312,7 @@ def variable(source, tokens, known=True):
 
 
 def locked(tokens):
-    """(block type, channel) of a lock's declaration `hls::read_lock<type> name(channel)`, or None."""
+    """(block type, channel) of a lock `hls::read_lock<type> name(channel)`, or None."""
     texts = [t.text for t in tokens]
     lock = next((w for w in ("read_lock", "write_lock") if w in texts), None)
     return (texts[texts.index(lock) + 2], texts[-2]) if lock and texts[-1] == ")" else None

@@ -1,5 +1,5 @@
 /*
- * ap_int<W>: a signed integer of W bits that wraps, for the CPU.  Only what emitted code uses:
+ * ap_int<W>, ap_uint<W>: integers of W bits that wrap, for the CPU.  Only what emitted code uses:
  * the vendor's own header takes this one's place in synthesis. Arithmetic happens on the wider
  * integer that it converts to. */
 #ifndef ST_AP_INT_H
@@ -42,5 +42,32 @@ template <int V, int W> inline ap_int<V + W> operator*(ap_int<V> x, ap_int<W> y)
 {
 	return static_cast<std::int64_t>(x) * static_cast<std::int64_t>(y);
 }
+
+/* A counter. */
+template <int W> class ap_uint
+{
+	static_assert(W >= 1 && W <= 32, "a width of 1 to 32 bits");
+
+      public:
+	ap_uint() = default;
+
+	template <class T> ap_uint(T x) : value(static_cast<std::uint32_t>(x) & mask)
+	{
+	}
+
+	operator std::uint32_t() const
+	{
+		return value;
+	}
+
+	void operator++(int)
+	{
+		value = (value + 1) & mask;
+	}
+
+      private:
+	static constexpr std::uint32_t mask = ~std::uint32_t(0) >> (32 - W);
+	std::uint32_t value;
+};
 
 #endif

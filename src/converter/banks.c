@@ -1,10 +1,10 @@
-/* Chooses banks for a buffer by the words that its sides move at a time, and finds words in them. */
+/* Chooses banks for a buffer by the words that its sides move at a time, and finds words. */
 #include "converter/banks.h"
 #include "base/number.h"
 
 #define COPIES_BITS_MOST (4 << 20) /* of all copies together; larger buffers are read slowly */
 
-/* --- digits of a word's place: fields between rising limits, each a digit or part of the address */
+/* --- digits of a word's place: fields between rising limits, each a digit or address bits */
 
 struct field {
 	int64_t low, high; /* what it counts: multiples of low, below high */
@@ -223,8 +223,7 @@ struct banks banks_choose(const struct bank_sides *sides)
 /* --- loops */
 
 /* Splits the loop in two where it counts in a field and beyond; false: that does not divide it. */
-static bool split_loop(
-        const struct fields *fields, struct box_side *side, int loop, int64_t word)
+static bool split_loop(const struct fields *fields, struct box_side *side, int loop, int64_t word)
 {
 	int64_t step = side->step[loop] / word;
 	int f = 0;
@@ -280,8 +279,8 @@ int banks_interval(const struct bank_sides *sides, const struct banks *banks,
 
 static int64_t words_of_bank(const struct banks *banks)
 {
-	struct bank_digit top = banks->digits ? banks->digit[banks->digits - 1]
-	                                      : (struct bank_digit){ 1, 1 };
+	struct bank_digit top =
+	        banks->digits ? banks->digit[banks->digits - 1] : (struct bank_digit){ 1, 1 };
 	int64_t below = 1;
 	for (int d = 0; d + 1 < banks->digits; d++)
 		below *= banks->digit[d].banks;

@@ -1,8 +1,8 @@
 /* Addresses of a box in a process: words are written and read by loops of box_side. */
 #include "converter/lower_box.h"
 
-void side_use_banks(struct side *side, const struct bank_sides *sides, const struct banks *banks,
-        bool write)
+void side_use_banks(
+        struct side *side, const struct bank_sides *sides, const struct banks *banks, bool write)
 {
 	struct box_side *split = ARENA_NEW(sides->arena, struct box_side);
 	side->interval = banks_interval(sides, banks, side->steps, write);
@@ -70,8 +70,9 @@ void side_write(struct process *p, const struct side *side, struct value *array,
 			operand[0] = make_op(p, OP_SPLIT_LANES, array->type->element, 2, part);
 		for (int64_t copy = 0; copy < to.banks->copies; copy++) {
 			int rank = banks_indices(p, &to, w, copy, operand + 2);
-			op_append(p->block, op_new(p->module, OP_MEMREF_STORE, NOWHERE, 2 + rank,
-			                            operand, 0, NULL));
+			op_append(p->block,
+			        op_new(p->module, OP_MEMREF_STORE, NOWHERE, 2 + rank, operand, 0,
+			                NULL));
 		}
 	}
 }

@@ -14,8 +14,8 @@ struct side {
 };
 
 /* Makes the side one of an array in banks: its loops are split where that finds the banks. */
-void side_use_banks(struct side *side, const struct bank_sides *sides, const struct banks *banks,
-        bool write);
+void side_use_banks(
+        struct side *side, const struct bank_sides *sides, const struct banks *banks, bool write);
 /* opens the loops inside the box, as process_nest does */
 int side_loops(struct process *process, const struct side *side, struct value **counter);
 struct value *side_read(struct process *process, const struct side *side, struct value *array,

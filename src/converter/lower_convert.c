@@ -99,7 +99,7 @@ struct conversion {
 	struct banks banks;
 	struct side fill, drain;
 	struct value *from, *to; /* FIFOs */
-	bool into_layers;        /* its input comes from outside of the rolled layer that it is in */
+	bool into_layers; /* its input comes from outside of the rolled layer that it is in */
 	struct bypass bypass;
 };
 
@@ -186,8 +186,8 @@ static void lower_half(struct design *design, const struct conversion *conversio
 	const struct side *side = fill ? &conversion->fill : &conversion->drain;
 	struct process p = process_new(design, fill ? "fill" : "drain");
 	struct value *channel = process_argument(&p, blocks, "blocks");
-	struct value *words = process_argument(
-	        &p, fill ? conversion->from : conversion->to, fill ? "x" : "y");
+	struct value *fifo = fill ? conversion->from : conversion->to;
+	struct value *words = process_argument(&p, fifo, fill ? "x" : "y");
 	int opened = open_shared(&p, side, true);
 	if (row && !fill)
 		bypass_words(&p, &conversion->bypass, row, words);
@@ -367,11 +367,11 @@ bool lower_convert(struct design *design, const struct op *op, bool into_layers)
 	const struct type *element = box_element(module, op, box_word(&box));
 	const struct box_side *reader = &box.drain;
 	struct conversion conversion = { .sides = bank_sides_of(module, &box, element),
-		.from = stream_fifo(design, op->operand[0]),
-		.to = stream_fifo(design, op->result[0]),
 		.into_layers = into_layers,
 		.fill = { &box.fill, box.shared, type_lanes(element), stream_word(module, from) },
 		.drain = { reader, box.shared, type_lanes(element), stream_word(module, to) } };
+	conversion.from = stream_fifo(design, op->operand[0]);
+	conversion.to = stream_fifo(design, op->result[0]);
 	conversion.sides.drain = &reader;
 	conversion.banks = banks_choose(&conversion.sides);
 	side_use_banks(&conversion.fill, &conversion.sides, &conversion.banks, true);

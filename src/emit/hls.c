@@ -247,8 +247,8 @@ static void write_block_memory(
         const struct type *block, const char *name, const char *storage, struct text *out)
 {
 	if (text_same(storage, storage_name[STORAGE_REGISTERS]))
-		text_add(out, "#pragma HLS array_partition variable=%s type=complete dim=0\n",
-		        name);
+		text_add(
+		        out, "#pragma HLS array_partition variable=%s type=complete dim=0\n", name);
 	else
 		hls_banks(out, name, block);
 	if (storage && !text_same(storage, storage_name[STORAGE_REGISTERS]))
@@ -503,7 +503,7 @@ bool emit_hls_phases(const struct phases *phases, const struct platform *platfor
 			        &region);
 	}
 	write_top(&e, &all, top, &region);
-	const char *integers = e.narrow ? "#include \"ap_int.h\"\n" : "";
+	const char *integers = e.narrow || e.counts ? "#include \"ap_int.h\"\n" : "";
 	const char *narrow = e.narrow ? "#include \"st_narrow.h\"\n" : "";
 	const char *block_streams = blocks ? "#include \"hls_streamofblocks.h\"\n" : "";
 	text_add(out, head, integers, block_streams, narrow);

@@ -63,6 +63,7 @@ struct emitter {
 	struct map made; /* helper functions already emitted */
 	bool failed;
 	bool narrow; /* half floats or 4-bit integers are used */
+	bool counts; /* counters have widths of their own */
 	/* the current process */
 	struct op *process;
 	const struct op *call; /* that starts it */
@@ -132,13 +133,31 @@ int hls_nest(struct op *nest, struct op *loop[NEST_MOST]);
 /* Must the nest be emitted as one loop?  The HLS compiler flattens only constant trip counts. */
 bool hls_is_nest(struct op *nest);
 /* Emits a nest as one loop.  path: datapath whose arrays have dependence distances, or NULL. */
-void hls_one_loop(
-        struct emitter *e, struct op *const *loop, int loops, const struct datapath *path);
+void hls_one_loop(struct emitter *e, struct op *nest, const struct datapath *path);
 /* Emits a nest over consecutive words of a port as one loop, whose counter is the word's number. */
 void hls_run(struct emitter *e, struct op *nest);
-/* Emits one iteration of a nest that advances its counters; `over` is the statement for the last
- * iteration. */
-void hls_iteration(struct emitter *e, struct op *nest, const char *over);
+/* The counters of a nest that one loop counts: registers as narrow as the extents. */
+struct counters {
+	int loops;
+	struct op *loop[NEST_MOST];
+	const char *trips[NEST_MOST]; /* as expressions; the user of the counters sets them */
+	/* names: the counter, whether it is at its last, and the one before the last */
+	const char *at[NEST_MOST], *last[NEST_MOST], *before[NEST_MOST];
+	int bits[NEST_MOST];
+	bool ends; /* something follows the last iteration of the nest */
+};
+
+/* path: datapath that other nests share, or NULL */
+struct counters hls_counters(
+        struct emitter *e, struct op *nest, const struct datapath *path, bool ends);
+/* Declares the counters as they are before the nest. */
+void hls_counters_declare(
+        struct emitter *e, const struct counters *counters, struct text *out, const char *margin);
+/* Sets the declared counters for a nest of other trip counts. */
+void hls_counters_begin(struct emitter *e, const struct counters *counters);
+/* Emits one iteration of a nest, which advances the counters; over: statement for the last
+ * iteration, or NULL. */
+void hls_iteration(struct emitter *e, const struct counters *counters, const char *over);
 /* Declaration of a channel or port as a parameter of a function of the current process. */
 const char *hls_parameter(struct emitter *e, int argument, const char *name);
 void hls_block(struct emitter *e, struct block *block);
@@ -154,7 +173,8 @@ const char *hls_element(struct emitter *e, const struct op *op);
 /* target = source; successive copies between consecutive elements become a loop.  Both are
  * array[index] or array[index + number]. */
 void hls_copy(struct emitter *e, const char *target, const char *source);
-void hls_flush(struct emitter *e); /* writes the collected copies */
+void hls_flush(struct emitter *e);         /* writes the collected copies */
+const char *hls_margin(struct emitter *e); /* before a line */
 void hls_line(struct emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Rewinding processes; hls_rewind.c. */

@@ -122,9 +122,8 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 		if (hls_is_local(e, path->used.list.data[i]))
 			hls_local_array(e, path->used.list.data[i]->def);
 	struct op *loop[NEST_MOST];
-	int loops = hls_nest(nest, loop);
-	if (loops > 1)
-		hls_one_loop(e, loop, loops, path);
+	if (hls_nest(nest, loop) > 1)
+		hls_one_loop(e, nest, path);
 	else
 		hls_loop(e, nest);
 	path->name = text_format(e->arena, nest_datapath(nest) ? "%s_datapath%d" : "%s_datapath",

@@ -4,6 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *hls_margin(struct emitter *e)
+{
+	struct text margin = text_new(e->arena);
+	text_add(&margin, "%s", "");
+	for (int i = 0; i < e->indent; i++)
+		text_add(&margin, "\t");
+	return margin.data;
+}
+
 static void add_line(struct emitter *e, const char *text)
 {
 	for (int i = 0; i < e->indent; i++)

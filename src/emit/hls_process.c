@@ -599,13 +599,6 @@ void hls_loop(struct emitter *e, struct op *op)
 	hls_line(e, "}");
 }
 
-static void emit_nest(struct emitter *e, struct op *op)
-{
-	struct op *loop[NEST_MOST];
-	int loops = hls_nest(op, loop);
-	hls_one_loop(e, loop, loops, NULL);
-}
-
 static void emit_for(struct emitter *e, struct op *op)
 {
 	if (hls_is_datapath(e, op))
@@ -613,7 +606,7 @@ static void emit_for(struct emitter *e, struct op *op)
 	else if (port_run_is(op))
 		hls_run(e, op);
 	else if (hls_is_nest(op))
-		emit_nest(e, op);
+		hls_one_loop(e, op, NULL);
 	else
 		hls_loop(e, op);
 }

@@ -130,7 +130,19 @@ static int64_t iterations_of(const struct block *block)
 	return sum;
 }
 
-static void add_nests(struct emitter *e, const char *nest, const char *over)
+/* The counters of the nests of a datapath, whose trip counts are numbers of the nest. */
+static struct counters counters_of(struct emitter *e, const char *nest, int mark)
+{
+	const struct datapath *path = &e->datapath[mark];
+	struct counters counters = hls_counters(e, path->nests.data[0], path, true);
+	bind_numbers(e, nest, mark);
+	for (int l = 0; l < counters.loops; l++)
+		counters.trips[l] = hls_spelling(e, counters.loop[l]->operand[1])->text;
+	return counters;
+}
+
+static void add_nests(
+        struct emitter *e, const char *nest, const struct counters *counters, const char *over)
 {
 	const char *otherwise = "";
 	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++) {
@@ -139,11 +151,22 @@ static void add_nests(struct emitter *e, const char *nest, const char *over)
 		bind_numbers(e, nest, mark);
 		hls_line(e, "%sif (%s.path == %d) {", otherwise, nest, mark);
 		e->indent++;
-		hls_iteration(e, e->datapath[mark].nests.data[0], over);
+		hls_iteration(e, &counters[mark], over);
 		e->indent--;
 		otherwise = "} else ";
 	}
 	hls_line(e, "}");
+}
+
+/* The next nest begins. */
+static void add_beginning(
+        struct emitter *e, const char *nest, const char *next, const struct counters *counters)
+{
+	hls_line(e, "%s = %s;", nest, next);
+	hls_line(e, "if (%s.path >= 0) %s = %s.read();", nest, next, e->rewinding->nests);
+	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++)
+		if (e->datapath[mark].nests.count)
+			hls_counters_begin(e, &counters[mark]);
 }
 
 /* The numbers of the next nest are read ahead into registers, so that no comparison of an iteration
@@ -154,10 +177,16 @@ static void add_loop(struct emitter *e)
 	const char *next = names_add(&e->names, "", "next");
 	const char *begins = names_add(&e->names, "", "begins");
 	const char *more = names_add(&e->names, "", "more");
+	struct counters counters[NEST_DATAPATHS_MOST];
 	hls_line(e, "%s %s = %s.read();", e->rewinding->entry, next, e->rewinding->nests);
 	hls_line(e, "%s %s = %s;", e->rewinding->entry, nest, next);
 	hls_line(e, "bool %s = true;", begins);
 	hls_line(e, "bool %s = true;", more);
+	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++)
+		if (e->datapath[mark].nests.count) {
+			counters[mark] = counters_of(e, nest, mark);
+			hls_counters_declare(e, &counters[mark], &e->body, "\t");
+		}
 	hls_line(e, "while (%s) {", more);
 	text_add(&e->body,
 	        "#pragma HLS loop_tripcount max=%lld\n#pragma HLS pipeline II=1 style=flp\n",
@@ -167,13 +196,12 @@ static void add_loop(struct emitter *e)
 	e->indent++;
 	hls_line(e, "if (%s) {", begins);
 	e->indent++;
-	hls_line(e, "%s = %s;", nest, next);
-	hls_line(e, "if (%s.path >= 0) %s = %s.read();", nest, next, e->rewinding->nests);
+	add_beginning(e, nest, next, counters);
 	e->indent--;
 	hls_line(e, "}");
 	hls_line(e, "%s = false;", begins);
 	hls_line(e, "%s = %s.path >= 0;", more, nest);
-	add_nests(e, nest, text_format(e->arena, "%s = true;", begins));
+	add_nests(e, nest, counters, text_format(e->arena, "%s = true;", begins));
 	e->indent--;
 	hls_line(e, "}");
 }

@@ -312,7 +312,7 @@ static void feed_job(
 	struct value *place = NULL;
 	if (job->part_first || job->part_rows)
 		place = make_address(p, 2, counter, pitch, 0);
-	/* words are sent after all that an iteration waits for: what follows from them comes back */
+	/* Words are sent after all that an iteration waits for: what they cause comes back. */
 	struct value *scale = pop_or_replay(p, &feed->group_scale, job, number, place);
 	struct value *group = pop_or_replay(p, &feed->group, job, number, place);
 	for (int i = 0; !job->reuses_activations && i < feed->scalers; i++)

@@ -83,8 +83,8 @@ static bool accepts(const struct op *op, int64_t depth, enum storage storage)
  * those whose banks are dims of the array. */
 static bool is_register_file(const struct op *op, int64_t depth)
 {
-	bool banks = attr_integer_or(op, KEY_STREAM_PARTITION, 1) > 1 &&
-	        op->result[0]->type->rank == 1;
+	bool banks =
+	        attr_integer_or(op, KEY_STREAM_PARTITION, 1) > 1 && op->result[0]->type->rank == 1;
 	return depth <= 1 || attr_get(op, KEY_STREAM_ROTATION) ||
 	        (op->code == OP_ALLOCA && banks && depth <= BANK_DEPTH);
 }

@@ -407,7 +407,7 @@ def flagged():
 
 
 def lint(folder, code, link):
-    (folder / "hls").mkdir()
+    (folder / "hls").mkdir(exist_ok=True)
     (folder / "hls" / "top.cpp").write_text(code)
     if link is not None:
         (folder / "link.cfg").write_text(link)
@@ -558,6 +558,41 @@ def test_memories_have_one_port_each_way(tmp_path, declared, body, found):
     )
     result = lint(tmp_path, code, LINK)
     assert rules(result) == ({"D4"} if found else set()), result.stdout
+
+
+ONE = "if (++a == 9) { a = 0; b++; }"
+CHAIN = "if (++a == n) { a = 0; if (++b == 9) { b = 0; c++; } }"
+AHEAD = "if (last) { a = 0; last = n == 1; b++; } else { last = a == n; a++; }"
+
+
+@pytest.mark.parametrize(
+    "kind, body, clock, found",
+    [
+        ("int", ONE, 300, False),
+        ("int", CHAIN, 300, True),
+        ("int", CHAIN, 250, False),
+        ("ap_uint<8>", CHAIN, 300, False),
+        ("ap_uint<8>", CHAIN, 500, True),
+        ("int", AHEAD, 300, False),
+        ("ap_uint<8>", AHEAD, 500, False),
+        ("int", "const int d = a + 1; if (d == n) { b = d + 1; }", 320, True),
+        ("int", "if (v > 1.0f) { a++; }", 500, False),
+    ],
+)
+def test_counters_take_a_cycle(tmp_path, kind, body, clock, found):
+    """Paths through all counters of a nest are too long, what is known ahead is not; the Makefile
+    says the clock.  Of what is no integer nothing is said.
+    """
+    declared = "".join(f"    {kind} {name} = 0;\n" for name in "abc")
+    declared += "    const int n = words;\n    bool last = false;\n"
+    code = GOOD.replace("    float lane[16];", declared + "    float lane[16];").replace(
+        "            out.write(st_twice(lane[3]));",
+        f"            {body}\n            out.write(st_twice(lane[3]));",
+    )
+    (tmp_path / "hls").mkdir()
+    (tmp_path / "hls" / "Makefile").write_text(f"TOP = top\nFREQUENCY ?= {clock}\n")
+    result = lint(tmp_path, code, LINK)
+    assert rules(result) == ({"D9"} if found else set()), result.stdout
 
 
 @pytest.mark.parametrize("rule, old, new", LINK_MUTATIONS)

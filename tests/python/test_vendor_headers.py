@@ -16,7 +16,7 @@ import pytest
 from streamtensor import core
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = ["mlp", "layers", "narrow"]
+MODULES = ["mlp", "layers", "narrow", "chunk"]  # the last has counters of nests
 
 MLP = """func.func @main(%x: tensor<4x24xf32>, %w: tensor<24x32xf32>) -> tensor<4x32xf32> {
   %zero = arith.constant 0.0 : f32
@@ -89,7 +89,8 @@ def layers():
 @pytest.mark.parametrize("name", MODULES)
 def test_compiles_with_vendor_headers(name, tmp_path):
     source = tmp_path / f"{name}.mlir"
-    source.write_text({"mlp": MLP, "narrow": NARROW}.get(name) or layers())
+    chunk = (ROOT / "tests/models/chunk.mlir").read_text()
+    source.write_text({"mlp": MLP, "narrow": NARROW, "chunk": chunk}.get(name) or layers())
     subprocess.run(
         [core.find_file(core.COMPILER), "compile", source, "-o", tmp_path / "design"],
         check=True,
@@ -98,6 +99,7 @@ def test_compiles_with_vendor_headers(name, tmp_path):
     (emitted,) = (tmp_path / "design/hls").glob("*.cpp")
     text, streams = re.subn(r"(hls::stream<[\w:<>]+), \d+>", r"\1>", emitted.read_text())
     assert streams > 0 and "ST_PROCESS(" in text
+    assert name != "chunk" or re.search(r"\bap_uint<\d> ", text)
     text = text.replace(
         "#ifndef ST_PROCESS", "#undef ST_PROCESS\n#undef ST_REGION_END\n#ifndef ST_PROCESS"
     )
