@@ -92,7 +92,7 @@ static void bind_counter(struct emitter *e, const struct counters *counters, int
 	const char *name =
 	        once ? "0" : names_add(&e->names, "", text_format(e->arena, "i%d", e->depth + l));
 	hls_bind(e, value, (struct spelling){ .text = name, .atomic = true });
-	if (value->uses && !once)
+	if (!hls_unused(value) && !once)
 		hls_line(e, "const int %s = %s;", name, counters->at[l]);
 }
 
@@ -125,7 +125,8 @@ static bool has_end(const struct counters *counters, int l)
 static bool is_counted(const struct counters *counters, int l)
 {
 	return has_end(counters, l) ||
-	        (!is_once(counters->trips[l]) && counters->loop[l]->region[0]->argument[0]->uses);
+	        (!is_once(counters->trips[l]) &&
+	                !hls_unused(counters->loop[l]->region[0]->argument[0]));
 }
 
 static bool is_number(const char *trips)
