@@ -232,7 +232,8 @@ static void write_interface(const struct platform *platform, struct text *out,
 	        name[port->adapter]);
 	if (port->unit >= 0)
 		text_add(out, " channel=%d", port->unit);
-	text_add(out, " offset=slave depth=%lld latency=64", (long long)port->adapter_words);
+	text_add(out, " offset=slave depth=%lld latency=%d", (long long)port->adapter_words,
+	        platform->memory_latency);
 	write_direction(platform, out, "read", port, port->adapter_reads);
 	write_direction(platform, out, "write", port, port->adapter_writes);
 	text_add(out, " max_widen_bitwidth=%lld\n", (long long)port->adapter_bits);

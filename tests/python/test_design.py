@@ -147,6 +147,14 @@ def test_lint(design):
     lint(design)
 
 
+def test_the_text_asks_for_the_latency_that_is_simulated(design):
+    """An adapter waits for memory as long as the platform's table says."""
+    text = next((design / "hls").glob("*.cpp")).read_text()
+    board = json.loads((ROOT / "platforms" / "u55c.json").read_text())
+    said = set(re.findall(r"m_axi .* latency=(\d+) ", text))
+    assert said == {str(board["memory"]["latency_cycles"]["value"])}
+
+
 def test_lint_of_random_graphs(random):
     lint(random.design)
 
