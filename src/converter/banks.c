@@ -1,6 +1,7 @@
 /* Chooses banks for a buffer by the words that its sides move at a time, and finds words. */
 #include "converter/banks.h"
 #include "base/number.h"
+#include <stdlib.h>
 
 #define COPIES_BITS_MOST (4 << 20) /* of all copies together; larger buffers are read slowly */
 
@@ -41,7 +42,7 @@ static int64_t part_of(const struct field *field, int64_t place)
 static bool counts_in(const struct field *field, int64_t step, int64_t trip)
 {
 	return step % field->low == 0 &&
-	        (field->high == INT64_MAX || step * (trip - 1) < field->high);
+	        (field->high == INT64_MAX || llabs(step) * (trip - 1) < field->high);
 }
 
 static int64_t accesses_of(const struct bank_sides *sides, const struct box_side *side)
@@ -65,21 +66,26 @@ static int field_of(
 	return -1;
 }
 
-/* Does no sum of a side's counters leave its field, whatever is accessed? */
+/* Does no sum of a side's counters leave its field, up or down, whatever is accessed? */
 static bool adds_without_carry(
         const struct fields *fields, const struct box_side *side, int64_t word)
 {
 	for (int f = 0; f + 1 < fields->count; f++) {
 		const struct field *field = &fields->field[f];
 		int64_t most = 0;
+		int64_t least = INT64_MAX;
 		for (int64_t a = 0; a < side->lanes / word; a++) {
 			int64_t own = part_of(field, place_of(side, a, word));
 			most = own > most ? own : most;
+			least = own < least ? own : least;
 		}
-		for (int l = 0; l < side->loops; l++)
-			if (side->step[l] && field_of(fields, side, l, word) == f)
-				most += side->step[l] / word / field->low * (side->trip[l] - 1);
-		if (most >= field->high / field->low)
+		for (int l = 0; l < side->loops; l++) {
+			if (!side->step[l] || field_of(fields, side, l, word) != f)
+				continue;
+			int64_t far = side->step[l] / word / field->low * (side->trip[l] - 1);
+			*(far < 0 ? &least : &most) += far;
+		}
+		if (least < 0 || most >= field->high / field->low)
 			return false;
 	}
 	for (int l = 0; l < side->loops; l++)

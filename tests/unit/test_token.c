@@ -8,7 +8,7 @@
 #define DESIGNS 80
 #define DESIGNS_LONG 1000
 #define CLOSE 0.03       /* of the simulated cycles … */
-#define CLOSE_SHARE 0.99 /* … for this share of the designs */
+#define CLOSE_SHARE 0.98 /* … for this share of the designs */
 
 struct compared {
 	int designs, close, refused;
