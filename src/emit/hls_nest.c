@@ -68,11 +68,11 @@ static int bits_of(int64_t most)
 /* Most iterations of loop l in all nests of the datapath. */
 static int64_t most_trips(const struct datapath *path, const struct op *loop, int l)
 {
-	int64_t most = timing_trips(loop, 0, NULL);
+	int64_t most = timing_most_trips(loop);
 	for (size_t n = 0; path && n < path->nests.count; n++) {
 		struct op *own[NEST_MOST];
 		hls_nest(path->nests.data[n], own);
-		int64_t trips = timing_trips(own[l], 0, NULL);
+		int64_t trips = timing_most_trips(own[l]);
 		most = trips > most ? trips : most;
 	}
 	return most;
@@ -229,7 +229,7 @@ void hls_one_loop(struct emitter *e, struct op *nest, const struct datapath *pat
 		struct op *loop = counters.loop[l];
 		counters.trips[l] = trips_of(e, loop);
 		run_time = run_time || attr_get(loop, KEY_STREAM_RUN_TIME);
-		most *= (double)timing_trips(loop, 0, NULL);
+		most *= (double)timing_most_trips(loop);
 		text_add(&product, "%s%s", l ? " * " : "", counters.trips[l]);
 	}
 	bool wide = most > INT32_MAX;
@@ -260,7 +260,7 @@ void hls_run(struct emitter *e, struct op *nest)
 	const char *word = names_add(&e->names, "", text_format(e->arena, "i%d", e->depth));
 	for (int l = 0; l < loops; l++) {
 		text_add(&trips, "%s%s", l ? " * " : "", trips_of(e, loop[l]));
-		most *= (double)timing_trips(loop[l], 0, NULL);
+		most *= (double)timing_most_trips(loop[l]);
 		hls_bind(e, loop[l]->region[0]->argument[0],
 		        (struct spelling){ .text = l + 1 < loops ? "0" : word, .atomic = true });
 	}

@@ -124,7 +124,7 @@ static int64_t iterations_of(const struct block *block)
 	int64_t sum = 0;
 	for (const struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_FOR)
-			sum += timing_trips(op, 0, NULL) *
+			sum += timing_most_trips(op) *
 			        (attr_get(op, KEY_STREAM_PIPELINE) ? 1
 			                                           : iterations_of(op->region[0]));
 	return sum;

@@ -198,6 +198,16 @@ int64_t timing_trips(const struct op *loop, int extents, const struct extent_val
 	return step < 1 || span < 0 ? 0 : (span + step - 1) / step;
 }
 
+int64_t timing_most_trips(const struct op *loop)
+{
+	struct run_time_trip trip;
+	int64_t times;
+	if (!timing_run_time(loop, &trip, &times))
+		return timing_trips(loop, 0, NULL);
+	int64_t most = trip.most > trip.least ? trip.most : trip.least;
+	return interleaved_trips(&trip, times * most);
+}
+
 static int argument_of(const struct timing_walk *timing_walk, const struct value *value)
 {
 	return !value->def && value->block == timing_walk->entry ? value->index : -1;

@@ -69,6 +69,8 @@ int timing_extents(struct arena *arena, const struct module *module, struct exte
 int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent);
 /* Trip count of a loop, constant or at given extents. */
 int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent);
+/* Most trips of a loop, whatever the run-time extents and in whatever layer. */
+int64_t timing_most_trips(const struct op *loop);
 /* latency in cycles from operands to result */
 int operation_latency(const struct platform *platform, const struct op *op);
 #endif
