@@ -28,7 +28,8 @@ status is 1 if there is any.  Rules:
   C9  names                                             D4  a memory has one read and one write an
   iteration and cycle of it, banks counted
   D9  counters of a pipelined loop take a cycle         D11 no variable index into registers in a
-  recurrence
+  recurrence                                            D12 counters are as wide as what they
+  count to
   E4  link.cfg agrees with the code
   F5  scalar arguments are 32 or 64 bit integers
 """
@@ -38,6 +39,7 @@ import sys
 from itertools import product
 from pathlib import Path
 
+import hls_counters
 import hls_memory
 import hls_timing
 from hls_text import Finding, Source, closing, options, split, variable
@@ -746,6 +748,7 @@ def check_source(source, single, budget):
         hls_memory.check_recurrences(source, function, passed)
         hls_memory.check_ports(source, function, banks[function.name])
         hls_timing.check_headers(source, function, budget)
+        hls_counters.check_widths(source, function)
         if function.exported:
             ports = hls_memory.port_options(function)
             hls_memory.check_bundles(source, function, ports)

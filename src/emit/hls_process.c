@@ -1,6 +1,7 @@
 /* Emits one process as a static function of counted loops, an emit function for each kind of op. */
 #include "emit/hls.h"
 #include "predict/port_run.h"
+#include "predict/timing.h"
 #include "st_math.h"
 #include <stdlib.h>
 #include <string.h>
@@ -580,12 +581,9 @@ void hls_loop(struct emitter *e, struct op *op)
 		advance = text_format(
 		        e->arena, "%s += %s", name, hls_spelling(e, op->operand[2])->text);
 	hls_line(e, "for (int %s = %s; %s < %s; %s) {", name, lower, name, upper, advance);
-	const struct attr *run_time = attr_get(op, KEY_STREAM_RUN_TIME);
-	const struct attr *most = run_time ? attr_item(run_time, KEY_MOST) : NULL;
-	const struct attr *times = run_time ? attr_item(run_time, KEY_TIMES) : NULL;
-	if (most && times)
+	if (attr_get(op, KEY_STREAM_RUN_TIME))
 		text_add(&e->body, "#pragma HLS loop_tripcount max=%lld\n",
-		        (long long)(most->integer * times->integer));
+		        (long long)timing_most_trips(op));
 	if (interval)
 		text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)interval,
 		        text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp")

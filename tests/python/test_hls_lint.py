@@ -595,6 +595,37 @@ def test_counters_take_a_cycle(tmp_path, kind, body, clock, found):
     assert rules(result) == ({"D9"} if found else set()), result.stdout
 
 
+@pytest.mark.parametrize(
+    "bits, trips, found",
+    [
+        (4, "16", False),
+        (4, "st_min<int>(n, 16)", False),
+        (4, "st_min<int>(n, 17)", True),
+        (4, "st_min<int>(st_max<int>((int)word, 0) + 5, 28)", True),
+        (5, "st_min<int>(st_max<int>((int)word, 0) + 5, 28)", False),
+        (7, "(st_max<int>((int)word, 0))", False),
+        (6, "(st_max<int>((int)word, 0))", True),
+        (4, "16 - st_min<int>(n, 3)", False),
+    ],
+)
+def test_counters_are_as_wide_as_what_they_count_to(tmp_path, bits, trips, found):
+    """The most that a run-time count can be follows from its minima and from the word's type."""
+    declared = f"""    const int n = (int)lane[0];
+    const int8_t word = (int8_t)lane[1];
+    const int trips = {trips};
+    ap_uint<{bits}> at = 0;
+    bool last = trips == 1;
+    ap_uint<{bits}> before = trips - 2;
+"""
+    code = GOOD.replace("    float lane[16];", "    float lane[16];\n" + declared).replace(
+        "            out.write(st_twice(lane[3]));",
+        "            if (last) { at = 0; } else { last = at == before; at++; }\n"
+        "            out.write(st_twice(lane[3]));",
+    )
+    result = lint(tmp_path, code, LINK)
+    assert rules(result) == ({"D12"} if found else set()), result.stdout
+
+
 @pytest.mark.parametrize("rule, old, new", LINK_MUTATIONS)
 def test_broken_link_is_found(tmp_path, rule, old, new):
     assert old in LINK
