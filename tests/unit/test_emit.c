@@ -2,6 +2,7 @@
  * would, loaded, and started on packed buffers. */
 #include "design_case.h"
 #include "emitted_cpp.h"
+#include "ir/sliding_window.h"
 #include "random_convert.h"
 
 static void expect_same(struct design_case *c)
@@ -619,6 +620,36 @@ static void test_dots(void **state)
 	}
 }
 
+/* One layer sees a row, the other all: a counter holds the rows of the latter. */
+static void test_counters_of_differing_windows(void **state)
+{
+	(void)state;
+	const int64_t rows[2] = { 1, SLIDING_WINDOW_ALL };
+	struct design_case c;
+	struct guard guard;
+	struct design_case scratch = { .arena = arena_new(&guard) };
+	case_start(&c,
+	        one_process(&scratch, "i32",
+	                "  %half = arith.constant 16 : index\n  %rows = arith.minsi %n, %half : "
+	                "index\n  scf.for %o = %c0 to %c2 step %c1 {\n    scf.for %i = %c0 to "
+	                "%rows "
+	                "step %c1 {\n" TAKE(
+	                        "i32") "    %k = arith.index_cast %i : index to i32\n"
+	                               "    %v = vector.broadcast %k : i32 to vector<4xi32>\n"
+	                               "    %s = arith.addi %w, %v : vector<4xi32>\n" PUSH("%s",
+	                                       "i32") "    } {stream.pipeline = 1, stream.run_time "
+	                                              "= {most = 16, plus = 0, symbol = "
+	                                              "\"n_window0\", tile = 1, times = 1}}\n  "
+	                                              "}\n"));
+	const char *name = sliding_window_add(c.module,
+	        (struct sliding_window){
+	                .symbol = "n", .tile = 1, .most = 16, .layers = 2, .rows = rows });
+	assert_string_equal(name, "n_window0");
+	expect_same(&c);
+	case_finish(&c);
+	arena_free(scratch.arena);
+}
+
 static void test_adapters_are_the_platforms(void **state)
 {
 	(void)state;
@@ -703,6 +734,7 @@ int main(void)
 		cmocka_unit_test(test_order_of_loads_and_stores),
 		cmocka_unit_test(test_registers_trees_and_parts),
 		cmocka_unit_test(test_dots),
+		cmocka_unit_test(test_counters_of_differing_windows),
 		cmocka_unit_test(test_adapters_are_the_platforms),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_converters),
