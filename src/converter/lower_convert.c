@@ -157,8 +157,7 @@ static void lower_single(
         struct design *design, const struct conversion *conversion, const struct type *type)
 {
 	struct process p = process_new(design, "convert");
-	struct value *array =
-	        make_shaped_array(&p, "local_buffer", type, banks_total(&conversion->banks));
+	struct value *array = make_shaped_array(&p, "box", type, banks_total(&conversion->banks));
 	struct value *in = process_argument(&p, conversion->from, "x");
 	struct value *out = process_argument(&p, conversion->to, "y");
 	int opened = open_shared(&p, &conversion->fill, !conversion->into_layers);

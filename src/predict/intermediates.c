@@ -116,9 +116,10 @@ static void add_channel(struct on_chip *sum, const struct channel_cost *channel)
 	*kind += channel->needed;
 }
 
-/* Classifies the arrays of a process by name: "acc" holds a kernel's sums, "local_buffer" is a
- * converter buffer folded into its reader, "parts" (the word that a cast assembles) and "running"
- * (sums on their way through an adder) are of the datapath, all others are buffers. */
+/* Classifies the arrays of a process by name: "acc" holds a kernel's sums, "box" is a converter's,
+ * "local_buffer" a converter buffer folded into its reader, "parts" (the word that a cast
+ * assembles) and "running" (sums on their way through an adder) are of the datapath, all others are
+ * buffers. */
 static void add_array(struct op *op, void *context)
 {
 	struct on_chip *sum = context;
@@ -127,7 +128,7 @@ static void add_array(struct op *op, void *context)
 	const char *name = attr_text_or(op, KEY_STREAM_NAME, "");
 	if (text_same(name, "acc"))
 		sum->accumulators += memory_bytes(op);
-	else if (text_same(name, "local_buffer"))
+	else if (text_same(name, "box") || text_same(name, "local_buffer"))
 		sum->converters += memory_bytes(op);
 	else if (!text_same(name, "parts") && !text_same(name, "running"))
 		sum->buffers += memory_bytes(op);

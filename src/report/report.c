@@ -10,7 +10,17 @@
 #define SIMULATED_MOST 24000000
 #define SAMPLES 256 /* points over time in report.html */
 
-static void count_channels(struct report *report)
+/* A converter of one process has its buffer as an array. */
+static void count_box(struct op *op, void *context)
+{
+	struct memories *converters = context;
+	if (op->code != OP_ALLOCA || !text_same(attr_text_or(op, KEY_STREAM_NAME, ""), "box"))
+		return;
+	converters->count++;
+	converters->bytes += memory_bytes(op);
+}
+
+static void count_memories(struct report *report)
 {
 	for (int i = 0; i < report->cost.channels; i++) {
 		const struct channel_cost *channel = &report->cost.channel[i];
@@ -22,6 +32,9 @@ static void count_channels(struct report *report)
 		kind->most_depth =
 		        channel->depth > kind->most_depth ? channel->depth : kind->most_depth;
 	}
+	for (int i = 0; i < report->cost.processes; i++)
+		ir_walk(report->cost.process[i].function->region[0], count_box,
+		        &report->converters);
 }
 
 /* The part of a tensor that its run-time extents leave. */
@@ -225,7 +238,7 @@ struct report report_make(struct session *session, const char *name)
 	report.time = design_time(
 	        session->arena, platform, session->module, &report.cost, report.extents);
 	report.least = choice_word(&session->choices, CHOICE_FIFO) == FIFO_STRATEGY_MINIMAL;
-	count_channels(&report);
+	count_memories(&report);
 	report.unfused = intermediates_noted(session->module, KEY_STREAM_UNFUSED);
 	report.fused = intermediates_noted(session->module, KEY_STREAM_FUSED);
 	report.on_chip = on_chip_count(&report.cost);

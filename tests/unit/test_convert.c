@@ -51,7 +51,7 @@ static void find_buffer(struct op *op, void *context)
 {
 	struct buffer *buffer = context;
 	const char *name = attr_text_or(op, KEY_STREAM_NAME, "");
-	bool array = op->code == OP_ALLOCA && text_same(name, "local_buffer");
+	bool array = op->code == OP_ALLOCA && text_same(name, "box");
 	if (!array && op->code != OP_BLOCK_CHANNEL)
 		return;
 	const struct type *type = array ? op->result[0]->type : op->result[0]->type->element;
