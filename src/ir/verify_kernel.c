@@ -445,6 +445,23 @@ static void check_schedule_loop(
 		        of->run_time ? " at most, counted at run time, in one" : "");
 }
 
+/* Are the items before *end whole loops, or parts of step 1, of so many iterations together, and
+ * where several, all reductions?  *end becomes the first of them. */
+static bool unrolled_parts(
+        const struct kernel *kernel, const struct attr *loops, int *end, int64_t iterations)
+{
+	int64_t covered = 1;
+	int last = *end - 1;
+	bool good = true;
+	while (good && covered < iterations && *end > 0) {
+		const int64_t *item = schedule_item(loops, --*end);
+		good = item[2] == 1 && (*end == last || kernel->loop[item[0]].reduction);
+		covered *= item[1];
+	}
+	return good && covered == iterations &&
+	        (last - *end < 1 || kernel->loop[schedule_item(loops, last)[0]].reduction);
+}
+
 /* The last items are the lanes and the rows that are unrolled outside of them. */
 static void check_schedule_unroll(
         struct verifier *verifier, const struct op *op, const struct attr *schedule)
@@ -453,11 +470,12 @@ static void check_schedule_unroll(
 	const struct attr *loops = attr_item(schedule, KEY_LOOPS);
 	int64_t lanes = attr_item_integer(schedule, KEY_LANES, 0);
 	int64_t rows = attr_item_integer(schedule, KEY_ROW_UNROLL, 1);
-	int last = loops->count - 1;
-	const int64_t *lane = last < 0 ? NULL : schedule_item(loops, last);
-	const int64_t *row = last < 1 ? NULL : schedule_item(loops, last - 1);
-	bool unrolls = lanes == 1 || (lanes > 1 && lane && lane[1] == lanes && lane[2] == 1);
-	if (!unrolls || rows < 1 || (rows > 1 && (lanes == 1 || !row || row[1] != rows)))
+	int last = loops->count;
+	const int64_t *lane = last ? schedule_item(loops, last - 1) : NULL;
+	bool unrolls = lanes > 0 && rows > 0 && unrolled_parts(kernel, loops, &last, lanes);
+	const int64_t *row = unrolls && last ? schedule_item(loops, last - 1) : NULL;
+	unrolls = unrolls && unrolled_parts(kernel, loops, &last, rows);
+	if (!unrolls || (rows > 1 && lanes == 1))
 		verify_fail(verifier, op,
 		        "its schedule has %" PRId64 " lanes and %" PRId64
 		        " rows, which are not its last loops",

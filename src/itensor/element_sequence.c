@@ -53,6 +53,14 @@ static void add_condition(
 			row[i] = 0;
 }
 
+int64_t sequence_row_lanes(const struct sequence *sequence)
+{
+	int64_t lanes = sequence->lanes;
+	for (int i = 0; i < sequence->row_dims; i++)
+		lanes /= sequence->row_trip[i];
+	return lanes;
+}
+
 struct sequence sequence_of_type(
         struct arena *arena, const struct type *tensor, const struct type *stream)
 {
@@ -64,7 +72,9 @@ struct sequence sequence_of_type(
 	sequence.trip = ARENA_ARRAY(arena, int64_t, order->dims + 1);
 	sequence.stride = ARENA_ARRAY(arena, int64_t, order->dims + 1);
 	sequence.condition = ARENA_ARRAY(arena, int64_t, (map.results + 1) * (order->dims + 2));
-	int64_t rows = 0;
+	sequence.row_trip = ARENA_ARRAY(arena, int64_t, map.results + 1);
+	sequence.row_stride = ARENA_ARRAY(arena, int64_t, map.results + 1);
+	int64_t inner = 0; /* extent of the tile along the lanes so far */
 	for (int i = 0; i < order->dims; i++)
 		sequence.trip[i] = order->trip[i];
 	for (int r = 0; r < map.results; r++) {
@@ -73,10 +83,12 @@ struct sequence sequence_of_type(
 		for (int i = 0; i < order->dims; i++)
 			sequence.stride[i] += stride * affine_at(map, r, i) * order->step[i];
 		if (sequence.lanes > 1 && tile_extent(stream, map.results, r) > 1) {
-			sequence.rows = rows;
-			sequence.row_stride = sequence.lane_stride;
+			if (inner) {
+				sequence.row_trip[sequence.row_dims] = inner;
+				sequence.row_stride[sequence.row_dims++] = sequence.lane_stride;
+			}
 			sequence.lane_stride = stride;
-			rows = tile_extent(stream, map.results, r);
+			inner = tile_extent(stream, map.results, r);
 		}
 		add_condition(&sequence, tensor, stream, r);
 	}
@@ -113,7 +125,8 @@ struct sequence sequence_merged(struct arena *arena, struct sequence from)
 	struct sequence merged = { .offset = from.offset,
 		.lanes = from.lanes,
 		.lane_stride = from.lane_stride,
-		.rows = from.rows,
+		.row_dims = from.row_dims,
+		.row_trip = from.row_trip,
 		.row_stride = from.row_stride };
 	if (from.conditions)
 		return from;
@@ -130,13 +143,13 @@ struct sequence sequence_flat(struct arena *arena, struct sequence from)
 {
 	struct sequence flat = { .offset = from.offset, .lanes = 1, .conditions = from.conditions };
 	const struct run_time_trip **run_time =
-	        ARENA_ARRAY(arena, const struct run_time_trip *, from.dims + 3);
-	flat.trip = ARENA_ARRAY(arena, int64_t, from.dims + 2);
-	flat.stride = ARENA_ARRAY(arena, int64_t, from.dims + 2);
+	        ARENA_ARRAY(arena, const struct run_time_trip *, from.dims + from.row_dims + 2);
+	flat.trip = ARENA_ARRAY(arena, int64_t, from.dims + from.row_dims + 1);
+	flat.stride = ARENA_ARRAY(arena, int64_t, from.dims + from.row_dims + 1);
 	for (int i = 0; i < from.dims; i++)
 		merge_loop(&flat, run_time, from.trip[i], from.stride[i], run_time_at(&from, i));
-	if (from.rows > 1)
-		merge_loop(&flat, run_time, from.rows, from.row_stride, NULL);
+	for (int i = 0; i < from.row_dims; i++)
+		merge_loop(&flat, run_time, from.row_trip[i], from.row_stride[i], NULL);
 	merge_loop(&flat, run_time, sequence_row_lanes(&from), from.lane_stride, NULL);
 	return flat;
 }
@@ -150,8 +163,11 @@ bool sequence_same(struct sequence left, struct sequence right)
 		if (left.trip[i] != right.trip[i] || left.stride[i] != right.stride[i] ||
 		        !run_time_same(run_time_at(&left, i), run_time_at(&right, i)))
 			return false;
-	return left.lane_stride == right.lane_stride && left.rows == right.rows &&
-	        left.row_stride == right.row_stride;
+	for (int i = 0; i < left.row_dims && left.row_dims == right.row_dims; i++)
+		if (left.row_trip[i] != right.row_trip[i] ||
+		        left.row_stride[i] != right.row_stride[i])
+			return false;
+	return left.lane_stride == right.lane_stride && left.row_dims == right.row_dims;
 }
 
 int64_t sequence_words(struct sequence sequence)
@@ -231,32 +247,29 @@ struct regrouping {
 	int dims, results; /* dims: without the new one */
 	int64_t *trip, *step, *map;
 	const struct run_time_trip **run_time;
-	int lane_dim;      /* data dim of the lanes */
-	int row_dim;       /* of the rows of a word; -1: it has one */
-	int64_t row_lanes; /* lanes of a row */
+	int64_t *tile; /* [results] of the old word */
+	int outer_dim; /* data dim of its lanes, or of its rows if it has several */
+	int64_t inner; /* lanes of a row; 1: it has no rows */
 };
 
 static struct regrouping regrouping_of(struct arena *arena, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
-	struct regrouping g = { .dims = order->dims, .results = order->map.results, .row_dim = -1 };
+	struct regrouping g = { .dims = order->dims, .results = order->map.results };
+	g.tile = ARENA_ARRAY(arena, int64_t, g.results + 1);
 	g.trip = ARENA_ARRAY(arena, int64_t, g.dims + 2);
 	g.step = ARENA_ARRAY(arena, int64_t, g.dims + 2);
 	g.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, g.dims + 2);
-	bool moved = false;
 	g.map = affine_rows(arena, g.dims + 1, g.results);
-	g.lane_dim = g.results - 1;
-	for (int r = 0; r < g.results; r++) {
-		if (stream_lanes(stream) > 1 && tile_extent(stream, g.results, r) > 1) {
-			g.row_dim = moved ? g.lane_dim : -1;
-			g.lane_dim = r;
-			g.row_lanes = tile_extent(stream, g.results, r);
-			moved = true;
-		}
+	g.outer_dim = g.results - 1;
+	for (int r = g.results - 1; r >= 0; r--) {
+		g.tile[r] = stream_lanes(stream) > 1 ? tile_extent(stream, g.results, r) : 1;
+		g.outer_dim = g.tile[r] > 1 ? r : g.outer_dim;
 		for (int i = 0; i < g.dims; i++)
 			g.map[r * (g.dims + 2) + i] = affine_at(order->map, r, i);
 		g.map[r * (g.dims + 2) + g.dims + 1] = affine_constant(order->map, r);
 	}
+	g.inner = g.results ? stream_lanes(stream) / g.tile[g.outer_dim] : 1;
 	for (int i = 0; i < g.dims; i++) {
 		g.trip[i] = order->trip[i];
 		g.step[i] = order->step[i];
@@ -274,22 +287,21 @@ bool type_has_rows(const struct type *stream)
 	return long_dims > 1;
 }
 
-/* Narrower words: the new innermost dim walks the old word, by its rows if it has several. */
+/* Narrower words: the new innermost dim walks the old word, by its outermost rows if it has
+ * several. */
 static bool split_words(struct regrouping *g, int64_t old, int64_t lanes)
 {
-	bool rows = g->row_dim >= 0;
-	int64_t step = rows ? lanes / g->row_lanes : lanes;
 	g->trip[g->dims] = old / lanes;
-	g->step[g->dims] = step;
-	g->map[(rows ? g->row_dim : g->lane_dim) * (g->dims + 2) + g->dims] = 1;
-	return old % lanes == 0 && (!rows || lanes % g->row_lanes == 0);
+	g->step[g->dims] = g->tile[g->outer_dim] = lanes / g->inner;
+	g->map[g->outer_dim * (g->dims + 2) + g->dims] = 1;
+	return old % lanes == 0 && lanes % g->inner == 0;
 }
 
 /* Wider words: the innermost moving dim must run along the lanes. */
 static bool join_words(struct regrouping *g, int64_t old, int64_t lanes)
 {
 	int inner = g->dims - 1;
-	if (g->row_dim >= 0)
+	if (g->inner > 1)
 		return false;
 	while (inner >= 0 && g->trip[inner] == 1 && !g->run_time[inner])
 		inner--;
@@ -299,11 +311,11 @@ static bool join_words(struct regrouping *g, int64_t old, int64_t lanes)
 	for (int r = 0; r < g->results; r++)
 		if (g->map[r * (g->dims + 2) + inner])
 			moving = moving < 0 ? r : g->results;
-	if (moving < 0 || moving == g->results || (old > 1 && moving != g->lane_dim))
+	if (moving < 0 || moving == g->results || (old > 1 && moving != g->outer_dim))
 		return false;
 	if (g->map[moving * (g->dims + 2) + inner] * g->step[inner] != old)
 		return false;
-	g->lane_dim = moving;
+	g->tile[moving] = lanes;
 	g->trip[inner] /= lanes / old;
 	g->step[inner] *= lanes / old;
 	g->trip[g->dims] = g->step[g->dims] = 1;
@@ -314,21 +326,15 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 {
 	struct regrouping g = regrouping_of(module->arena, stream);
 	int64_t old = stream_lanes(stream);
-	if (g.row_dim >= 0 && lanes < g.row_lanes) {
-		const struct type *row = type_regroup(module, stream, g.row_lanes);
+	if (lanes < g.inner) {
+		const struct type *row = type_regroup(module, stream, g.inner);
 		return row ? type_regroup(module, row, lanes) : NULL;
 	}
 	if (!(lanes < old ? split_words(&g, old, lanes) : join_words(&g, old, lanes)))
 		return NULL;
-	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, g.results + 1);
-	for (int r = 0; r < g.results; r++)
-		shape[r] = 1;
-	shape[g.lane_dim] = g.row_dim < 0 ? lanes : g.row_lanes;
-	if (g.row_dim >= 0)
-		shape[g.row_dim] = lanes / g.row_lanes;
 	const struct type *scalar = type_scalar(stream);
 	const struct type *tile =
-	        lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, g.results, shape, scalar);
+	        lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, g.results, g.tile, scalar);
 	return type_canonical(module, tile,
 	        &(struct itensor){ .dims = g.dims + 1,
 	                .trip = g.trip,

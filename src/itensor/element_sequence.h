@@ -11,8 +11,9 @@ struct sequence {
 	const struct run_time_trip *const *run_time; /* [dims], NULL: fixed; NULL: all are */
 	int64_t lanes;                               /* elements of a word */
 	int64_t lane_stride;                         /* addresses between lanes; 0 if lanes is 1 */
-	/* a word holds so many rows of equal length, one after the other; 0 or 1: a single one */
-	int64_t rows, row_stride;
+	/* a word holds rows of equal length, one after the other, in a nest of so many loops */
+	int row_dims;
+	int64_t *row_trip, *row_stride; /* [row_dims], outermost first */
 	/* an element is padding unless all Σ c[i] counter[i] + c[dims] lane < c[dims + 1] */
 	int conditions;
 	int64_t *condition; /* [conditions][dims + 2] */
@@ -21,10 +22,7 @@ struct sequence {
 struct sequence sequence_of_type(
         struct arena *arena, const struct type *tensor, const struct type *stream);
 /* Lanes of a row of a word. */
-static inline int64_t sequence_row_lanes(const struct sequence *sequence)
-{
-	return sequence->rows > 1 ? sequence->lanes / sequence->rows : sequence->lanes;
-}
+int64_t sequence_row_lanes(const struct sequence *sequence);
 
 /* Normal form: lanes become the innermost loop, loops of one iteration are dropped, neighbors that
  * continue each other are merged. Equal normal forms denote the same elements in the same order. */

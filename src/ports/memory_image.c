@@ -65,16 +65,29 @@ const struct attr *walk_segment(
 	return attr_dictionary(module, walk->run ? 9 : 7, items);
 }
 
-/* The first element of lane `from` in words of several rows: these are whole, without padding. */
-static int64_t row_base(
-        struct design *design, const struct image *image, int64_t from, int64_t lanes)
+/* Lists the loops over the rows of lanes `from` … `from + lanes - 1` of a word, outermost first; the
+ * rows are whole, without padding.  Returns the first element. */
+static int64_t list_rows(struct design *design, const struct image *image, int64_t from,
+        int64_t lanes, int64_t *trip)
 {
-	int64_t row_lanes = sequence_row_lanes(&image->order);
-	INVARIANT(design->module->guard,
-	        !image->order.conditions && !image->padding && lanes % row_lanes == 0 &&
-	                from % row_lanes == 0,
+	const struct sequence *order = &image->order;
+	int64_t row_lanes = sequence_row_lanes(order);
+	int64_t base = order->offset;
+	int64_t first = from / row_lanes;
+	int64_t rest = lanes / row_lanes;
+	bool whole = !order->conditions && !image->padding && lanes % row_lanes == 0 &&
+	        from % row_lanes == 0;
+	for (int i = order->row_dims - 1; i >= 0; i--) {
+		trip[i] = rest < order->row_trip[i] ? rest : order->row_trip[i];
+		base += first % order->row_trip[i] * order->row_stride[i];
+		whole = whole && rest % trip[i] == 0 &&
+		        first % order->row_trip[i] + trip[i] <= order->row_trip[i];
+		first /= order->row_trip[i];
+		rest /= trip[i];
+	}
+	INVARIANT(design->module->guard, whole && rest == 1,
 	        "a word of several rows is cut within one");
-	return image->order.offset + from / row_lanes * image->order.row_stride;
+	return base;
 }
 
 /* A condition on padding for a segment: without replays, for the lanes from `from` on. */
@@ -96,8 +109,8 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 {
 	struct arena *arena = design->module->arena;
 	const struct sequence *order = &image->order;
-	int64_t *trip = ARENA_ARRAY(arena, int64_t, order->dims + 2);
-	int64_t *stride = ARENA_ARRAY(arena, int64_t, order->dims + 2);
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, order->dims + order->row_dims + 1);
+	int64_t *stride = ARENA_ARRAY(arena, int64_t, order->dims + order->row_dims + 1);
 	int64_t row_lanes = sequence_row_lanes(order);
 	int64_t base = order->offset + from * order->lane_stride;
 	int dims = 0;
@@ -107,10 +120,10 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 		trip[dims] = order->trip[i];
 		stride[dims++] = order->stride[i];
 	}
-	if (order->rows > 1) {
-		base = row_base(design, image, from, lanes);
-		trip[dims] = lanes / row_lanes;
-		stride[dims++] = order->row_stride;
+	if (order->row_dims) {
+		base = list_rows(design, image, from, lanes, trip + dims);
+		for (int i = 0; i < order->row_dims; i++)
+			stride[dims++] = order->row_stride[i];
 		lanes = row_lanes;
 	}
 	trip[dims] = lanes + image->padding;

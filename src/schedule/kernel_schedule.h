@@ -15,11 +15,12 @@ struct schedule_part {
 
 struct schedule {
 	int parts;
-	/* in schedule order, outermost first; the last one is the lane part if lanes > 1 */
+	/* in schedule order, outermost first; the last ones are the lane parts if lanes > 1 */
 	struct schedule_part *part;
+	/* 1, or the trip counts of the last parts, multiplied: several become one lane loop */
 	int64_t lanes;
-	/* 1, or the trip count of the part before the lanes, which is then unrolled too
-	 * (kernel.h) */
+	/* 1, or the trip counts of the parts before the lanes, multiplied, which are then unrolled
+	 * too (kernel.h) */
 	int64_t row_unroll;
 	/* the parts of the lane loop cover more than its extent; a reduction ignores the excess */
 	bool padded;
@@ -44,6 +45,8 @@ struct schedule schedule_kernel(struct module *module, const struct op *op,
 struct schedule schedule_listed(struct module *module, const struct op *op, int64_t most_lanes);
 bool schedule_is_lane(const struct schedule *schedule, int part);
 bool schedule_is_row(const struct schedule *schedule, int part);
+/* the first lane part; the number of parts if there is none */
+int schedule_first_lane(const struct schedule *schedule);
 /* number of parts that are not unrolled: those before row unroll and lanes */
 int schedule_loops(const struct schedule *schedule);
 /* Are rows and lanes both parallel (kernel.h, register tile)? */

@@ -89,7 +89,8 @@ static bool add_products(struct option_builder *m, const struct schedule *schedu
 	struct dot_products dot_products;
 	if (schedule->row_unroll < 2)
 		return false;
-	struct unrolled_loops unrolled = { inner[-1].source, inner->source, schedule->row_unroll,
+	const struct schedule_part *row = &schedule->part[schedule_first_lane(schedule) - 1];
+	struct unrolled_loops unrolled = { row->source, inner->source, schedule->row_unroll,
 		schedule->lanes, schedule_is_tree(kernel, schedule) };
 	if (!match_dot_products(kernel, &unrolled, &dot_products))
 		return false;

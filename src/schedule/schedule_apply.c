@@ -14,19 +14,32 @@
  * enumerate these loops */
 #define PARTS_NESTS 256
 
-bool schedule_is_lane(const struct schedule *schedule, int part)
+/* The first of the parts before `end` whose trip counts are `trips` together. */
+static int first_of(const struct schedule *schedule, int end, int64_t trips)
 {
-	return schedule->lanes > 1 && part == schedule->parts - 1;
+	for (int64_t covered = 1; covered < trips && end > 0;)
+		covered *= schedule->part[--end].trip;
+	return end;
 }
 
-bool schedule_is_row(const struct schedule *schedule, int part)
+int schedule_first_lane(const struct schedule *schedule)
 {
-	return schedule->row_unroll > 1 && part == schedule->parts - 2;
+	return first_of(schedule, schedule->parts, schedule->lanes);
 }
 
 int schedule_loops(const struct schedule *schedule)
 {
-	return schedule->parts - (schedule->lanes > 1) - (schedule->row_unroll > 1);
+	return first_of(schedule, schedule_first_lane(schedule), schedule->row_unroll);
+}
+
+bool schedule_is_lane(const struct schedule *schedule, int part)
+{
+	return part >= schedule_first_lane(schedule);
+}
+
+bool schedule_is_row(const struct schedule *schedule, int part)
+{
+	return part >= schedule_loops(schedule) && !schedule_is_lane(schedule, part);
 }
 
 bool schedule_is_tree(const struct kernel *kernel, const struct schedule *schedule)
@@ -37,9 +50,9 @@ bool schedule_is_tree(const struct kernel *kernel, const struct schedule *schedu
 
 bool schedule_is_register_tile(const struct kernel *kernel, const struct schedule *schedule)
 {
-	const struct schedule_part *last = schedule->part + schedule->parts - 1;
+	const struct schedule_part *lane = schedule->part + schedule_first_lane(schedule);
 	return schedule->row_unroll > 1 && schedule->lanes > 1 &&
-	        !kernel->loop[last->source].reduction && !kernel->loop[last[-1].source].reduction;
+	        !kernel->loop[lane->source].reduction && !kernel->loop[lane[-1].source].reduction;
 }
 
 /* Cycles between two updates of one accumulator, at one update a cycle. carried: some loop
@@ -380,6 +393,17 @@ int64_t schedule_words(const struct kernel *kernel, const struct schedule *sched
 	return words;
 }
 
+/* The loop that a part of the schedule becomes, or is a digit of: parts that are unrolled together
+ * are one. */
+static int loop_of_part(const struct schedule *schedule, int part)
+{
+	int rows = schedule_loops(schedule);
+	if (schedule_is_lane(schedule, part))
+		return rows + (schedule->row_unroll > 1);
+	return part < rows ? part : rows;
+}
+
+/* A loop over several parts moves in words alone: its stride is that of the last one. */
 static void apply_access(struct arena *arena, const struct schedule *schedule,
         const struct access *from, struct access *to)
 {
@@ -387,13 +411,14 @@ static void apply_access(struct arena *arena, const struct schedule *schedule,
 	to->causal_pitch = 0; /* the converter in front of the kernel has it */
 	to->stride = ARENA_ARRAY(arena, int64_t, schedule->parts + 1);
 	for (int i = 0; i < schedule->parts; i++)
-		to->stride[i] = from->stride[schedule->part[i].source] * schedule->part[i].step;
+		to->stride[loop_of_part(schedule, i)] =
+		        from->stride[schedule->part[i].source] * schedule->part[i].step;
 	to->guard = ARENA_ARRAY(arena, struct guard_range, from->guards + 1);
 	for (int g = 0; g < from->guards; g++) {
 		to->guard[g] = from->guard[g];
 		for (int i = 0; i < schedule->parts; i++)
 			if (schedule->part[i].source == from->guard[g].loop)
-				to->guard[g].loop = i;
+				to->guard[g].loop = loop_of_part(schedule, i);
 	}
 }
 
@@ -408,7 +433,10 @@ static int counter(
 			continue;
 		int term = body_add(module, body,
 		        (struct node){
-		                .kind = NODE_OP, .code = OP_INDEX, .type = index, .integer = i });
+		                .kind = NODE_OP,
+		                .code = OP_INDEX,
+		                .type = index,
+		                .integer = loop_of_part(schedule, i) });
 		if (schedule->part[i].step != 1) {
 			int step = body_add(module, body,
 			        (struct node){ .kind = NODE_CONSTANT,
@@ -493,12 +521,16 @@ struct kernel *schedule_apply(struct module *module, const struct platform *plat
         const struct kernel *kernel, int operands, const struct schedule *schedule)
 {
 	struct kernel *to = arena_copy(module->arena, kernel, sizeof *kernel);
-	to->loops = schedule->parts;
+	to->loops = 0;
 	to->loop = ARENA_ARRAY(module->arena, struct loop, schedule->parts + 1);
-	for (int i = 0; i < schedule->parts; i++)
-		to->loop[i] = (struct loop){ schedule->part[i].trip,
+	for (int i = 0; i < schedule->parts; i++) {
+		int64_t trip = schedule->part[i].trip;
+		if (loop_of_part(schedule, i) < to->loops)
+			trip *= to->loop[--to->loops].extent;
+		to->loop[to->loops++] = (struct loop){ trip,
 			kernel->loop[schedule->part[i].source].reduction,
 			kernel->loop[schedule->part[i].source].run_time };
+	}
 	to->operand = ARENA_ARRAY(module->arena, struct access, operands + 1);
 	for (int j = 0; j < operands; j++)
 		apply_access(module->arena, schedule, &kernel->operand[j], &to->operand[j]);

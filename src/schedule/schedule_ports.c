@@ -10,17 +10,21 @@ struct port_dim {
 	const struct run_time_trip *run_time;
 };
 
+/* An unrolled loop inside a word: rows, rows of them, or at last lanes. */
+struct port_row {
+	int source;
+	int64_t trip;
+	int dim; /* data dimension; -1: none of its own */
+};
+
 struct port {
 	const struct access *access;
 	struct port_dim *dim;
 	int dims;
-	int64_t offset;  /* includes the lower bounds of guards */
-	int lane_source; /* -1: scalar */
-	int64_t lanes;
-	int row_source; /* -1: no row unroll, or of scalars */
-	int64_t rows;   /* rows of `lanes` elements each */
-	int64_t *map;   /* affine map from the dimensions to the tensor's indices */
-	int lane_dim;   /* data dimension of the lanes */
+	int64_t offset; /* includes the lower bounds of guards */
+	struct port_row *row;
+	int rows;     /* 0: scalar */
+	int64_t *map; /* affine map from the dimensions to the tensor's indices */
 };
 
 /* Trip count of a run-time loop that is guarded from `low` on; NULL: fixed, as in a guard that ends
@@ -67,27 +71,19 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel,
         const struct schedule *schedule, int operand, const struct row_predicate *row_predicate)
 {
 	struct port port = { .access = operand < 0 ? &kernel->result : &kernel->operand[operand],
-		.lane_source = -1,
-		.lanes = 1,
-		.row_source = -1,
-		.rows = 1 };
+		.row = ARENA_ARRAY(arena, struct port_row, schedule->parts + 1) };
 	bool parallel_only = operand < 0 ? !kernel->scan : kernel_is_post_operand(kernel, operand);
 	/* the rows of a register tile leave one after the other */
 	bool by_rows = operand < 0 && schedule_is_register_tile(kernel, schedule);
 	port.dim = ARENA_ARRAY(arena, struct port_dim, 2 * schedule->parts + 1);
 	port.offset = port.access->offset;
 	int used = 0;
-	const struct schedule_part *row = NULL;
 	for (int i = 0; i < schedule->parts; i++) {
 		const struct schedule_part *part = &schedule->part[i];
 		int64_t stride = port.access->stride[part->source];
-		if (schedule_is_lane(schedule, i)) {
-			port.lane_source = stride ? part->source : -1;
-			port.lanes = stride ? part->trip : 1;
-			continue;
-		}
-		if (schedule_is_row(schedule, i) && !by_rows) {
-			row = stride ? part : NULL;
+		if (schedule_is_lane(schedule, i) || (schedule_is_row(schedule, i) && !by_rows)) {
+			port.row[port.rows] = (struct port_row){ part->source, part->trip, -1 };
+			port.rows += stride != 0;
 			continue;
 		}
 		if (parallel_only && kernel->loop[part->source].reduction)
@@ -100,13 +96,6 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel,
 			port.dim[port.dims++] = dim;
 		if (stride && dim.trip > 1)
 			used = port.dims;
-	}
-	if (row && port.lane_source < 0) {
-		port.lane_source = row->source;
-		port.lanes = row->trip;
-	} else if (row) {
-		port.row_source = row->source;
-		port.rows = row->trip;
 	}
 	port.dims = used;
 	return port;
@@ -150,7 +139,9 @@ static bool stays_inside(const struct type *tensor, const struct port *port, boo
 {
 	for (int d = 0; d < tensor->rank; d++) {
 		int64_t first = port->map[d * (port->dims + 1) + port->dims];
-		int64_t last = first + (d == port->lane_dim ? port->lanes - 1 : 0);
+		int64_t last = first;
+		for (int i = 0; i < port->rows; i++)
+			last += d == port->row[i].dim ? port->row[i].trip - 1 : 0;
 		for (int i = 0; i < port->dims; i++) {
 			int64_t moved = port->map[d * (port->dims + 1) + i] * port->dim[i].step *
 			        (port->dim[i].trip - 1);
@@ -162,25 +153,39 @@ static bool stays_inside(const struct type *tensor, const struct port *port, boo
 	return true;
 }
 
-/* Rows that follow one another become lanes; false: others are between them. */
+/* Rows without a data dimension of their own become lanes of what is inside of them, if they follow
+ * one another; false: others are between them. */
 static bool join_rows(struct port *port)
 {
 	const int64_t *stride = port->access->stride;
-	if (port->rows > 1 && stride[port->row_source] != port->lanes * stride[port->lane_source])
-		return false;
-	port->lanes *= port->rows;
+	for (int i = port->rows - 2; i >= 0; i--) {
+		struct port_row *row = &port->row[i];
+		if (row->dim >= 0)
+			continue;
+		if (stride[row->source] != row[1].trip * stride[row[1].source])
+			return false;
+		row[1].trip *= row->trip;
+		port->rows--;
+		for (int k = i; k < port->rows; k++)
+			port->row[k] = port->row[k + 1];
+	}
 	return true;
 }
 
-/* The data dimension of the rows if it differs from that of the lanes and they are neighbours
- * there; -1: they would have to follow one another along the lanes. */
-static int find_row_dim(const struct type *tensor, const struct port *port)
+/* Sets the data dimensions of rows, which are outside that of what is inside of them, where the
+ * rows are neighbours there. */
+static void set_row_dims(const struct type *tensor, struct port *port)
 {
-	int64_t coefficient = 0;
-	int dim = port->rows > 1 ? schedule_data_dim(tensor, port->access->stride[port->row_source],
-	                                   port->rows, &coefficient)
-	                         : -1;
-	return dim >= 0 && dim != port->lane_dim && coefficient == 1 ? dim : -1;
+	for (int i = port->rows - 2; i >= 0; i--) {
+		struct port_row *row = &port->row[i];
+		int64_t coefficient = 0;
+		int dim = schedule_data_dim(
+		        tensor, port->access->stride[row->source], row->trip, &coefficient);
+		if (coefficient == 1 && dim >= 0 && dim < row[1].dim)
+			row->dim = dim;
+		else
+			return;
+	}
 }
 
 /* Fills the affine map of a port; false: it needs linear addresses. loose: words may exceed the
@@ -201,12 +206,13 @@ static bool fill_map(
 		if (port->access->stride[port->dim[i].source] && port->dim[i].trip > 1 &&
 		        !fill_dim(tensor, port, i))
 			return false;
-	port->lane_dim = tensor->rank - 1;
-	if (port->lane_source >= 0) {
-		port->lane_dim = schedule_data_dim(tensor, port->access->stride[port->lane_source],
-		        loose ? kernel->loop[port->lane_source].extent : port->lanes, &coefficient);
-		if (port->lane_dim < 0 || coefficient != 1)
+	if (port->rows) {
+		struct port_row *lane = &port->row[port->rows - 1];
+		lane->dim = schedule_data_dim(tensor, port->access->stride[lane->source],
+		        loose ? kernel->loop[lane->source].extent : lane->trip, &coefficient);
+		if (lane->dim < 0 || coefficient != 1)
 			return false;
+		set_row_dims(tensor, port);
 	}
 	return stays_inside(tensor, port, loose);
 }
@@ -216,19 +222,20 @@ static bool fill_map(
 static bool fill_linear_map(struct arena *arena, const struct schedule *schedule, struct port *port,
         struct port_dim *dim)
 {
+	const struct port_row *lane = port->rows ? &port->row[port->rows - 1] : NULL;
 	port->dim = dim;
-	port->lane_dim = 0;
+	for (int i = 0; i < port->rows; i++)
+		port->row[i].dim = i == port->rows - 1 ? 0 : -1;
 	port->map = affine_rows(arena, port->dims, 1);
 	port->map[port->dims] = port->offset;
 	for (int i = 0; i < port->dims; i++)
 		port->map[i] = port->access->stride[port->dim[i].source];
-	return port->lanes == 1 ||
-	        (port->access->stride[port->lane_source] == 1 && !schedule->padded);
+	return !lane || (port->access->stride[lane->source] == 1 && !schedule->padded);
 }
 
 /* The itensor type of a port whose map is filled. */
-static const struct type *type_of_port(struct module *module, const struct port *port, int row_dim,
-        int results, const struct type *scalar)
+static const struct type *type_of_port(
+        struct module *module, const struct port *port, int results, const struct type *scalar)
 {
 	struct arena *arena = module->arena;
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, port->dims + 1);
@@ -242,11 +249,12 @@ static const struct type *type_of_port(struct module *module, const struct port 
 		step[i] = port->dim[i].step;
 	}
 	for (int r = 0; r < results; r++)
-		shape[r] = r == row_dim ? port->rows : 1;
-	shape[port->lane_dim] = port->lanes;
-	const struct type *tile = port->lanes == 1
-	        ? scalar
-	        : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
+		shape[r] = 1;
+	for (int i = 0; i < port->rows; i++)
+		shape[port->row[i].dim] = port->row[i].trip;
+	const struct type *tile = port->rows
+	        ? type_shaped(module, TYPE_VECTOR, results, shape, scalar)
+	        : scalar;
 	return type_canonical(module, tile,
 	        &(struct itensor){ .dims = port->dims,
 	                .trip = trip,
@@ -262,20 +270,17 @@ const struct type *schedule_port_type(struct module *module, const struct kernel
 	struct arena *arena = module->arena;
 	struct port port = port_of(arena, kernel, schedule, operand, row_predicate);
 	int results = tensor->rank;
-	int row_dim = -1;
 	bool loose = schedule->padded || schedule->row_unroll > 1;
 	port.map = affine_rows(arena, port.dims, results ? results : 1);
 	struct port_dim *dim = arena_copy(arena, port.dim, sizeof *dim * (size_t)(port.dims + 1));
-	if (results && fill_map(kernel, tensor, &port, loose)) {
-		row_dim = find_row_dim(tensor, &port);
-	} else {
+	if (!results || !fill_map(kernel, tensor, &port, loose)) {
 		results = 1;
 		if (!fill_linear_map(arena, schedule, &port, dim))
 			return NULL;
 	}
-	if (row_dim < 0 && !join_rows(&port))
+	if (!join_rows(&port))
 		return NULL;
-	return type_of_port(module, &port, row_dim, results, type_scalar(tensor));
+	return type_of_port(module, &port, results, type_scalar(tensor));
 }
 
 bool schedule_fits(struct module *module, const struct op *op, const struct schedule *schedule)
