@@ -5,11 +5,13 @@
  *
  *     rows │ positions that only pop, then columns │ window: pop a fresh word, push a word
  *
- * An extra word of the array takes what iterations store that pop nothing. */
+ * An extra word of the array takes what iterations store that pop nothing.  Taps, of a reader whose
+ * tile is several words, are held by window_taps.c instead of a ring. */
 #include "converter/lower_converters.h"
 #include "itensor/line_buffer.h"
 #include "base/number.h"
 #include "converter/lower_box.h"
+#include "converter/window_taps.h"
 
 #define RESTART_CYCLES 16       /* of a pipeline between two nests, about */
 #define ROUND_BITS (16 * 18432) /* most bits that a power of two may add */
@@ -18,10 +20,11 @@ struct ring {
 	struct process p;
 	const struct line_buffer *line_buffer;
 	struct value *in, *out, *array;
-	int64_t words;          /* of the array, but for the extra word */
-	int64_t points;         /* reads of a position */
-	int64_t early;          /* positions that only pop, before the first one of a row */
-	struct value **counter; /* [loops] */
+	struct window_taps *taps; /* NULL: a ring of words */
+	int64_t words;            /* of the array, but for the extra word */
+	int64_t points;           /* iterations of a position */
+	int64_t early;            /* positions that only pop, before the first one of a row */
+	struct value **counter;   /* [loops] */
 };
 
 /* The words of a ring that holds `words`: a power of two, whose remainders are wires, unless that
@@ -49,12 +52,14 @@ static int64_t ring_offset(const struct ring *r, int loop, int64_t offset)
 }
 
 /* Position, in the writer's sequence, of word `number` of those that are popped when loop `loop`
- * advances. */
+ * advances; NULL: taps need none, since words come in order. */
 static struct value *fresh_word(struct ring *r, int loop, struct value *number)
 {
 	struct arena *arena = r->p.module->arena;
 	struct value **all = ARENA_ARRAY(arena, struct value *, loop + 2);
 	int64_t *step = ARENA_ARRAY(arena, int64_t, loop + 2);
+	if (r->taps)
+		return NULL;
 	for (int l = 0; l <= loop; l++) {
 		all[l] = r->counter[l];
 		step[l] = r->line_buffer->step[l];
@@ -70,14 +75,21 @@ static void take_first(struct ring *r)
 	struct value *number;
 	int opened = process_nest(&r->p, 1, &r->line_buffer->first, 1, &number);
 	struct value *word = number ? number : make_index(&r->p, 0);
-	struct value *place = ring_address(r, word);
-	make_store(&r->p, make_pop(&r->p, NULL, r->in), r->array, place);
+	struct value *taken = make_pop(&r->p, NULL, r->in);
+	if (r->taps)
+		window_taps_begin(&r->p, r->taps, make_equal(&r->p, word, 0), taken);
+	else
+		make_store(&r->p, taken, r->array, ring_address(r, word));
 	process_close(&r->p, opened);
 }
 
 static void store_when(struct ring *r, struct value *when, struct value *word)
 {
 	struct value *taken = make_pop(&r->p, when, r->in);
+	if (r->taps) {
+		window_taps_add(&r->p, r->taps, when, taken);
+		return;
+	}
 	struct value *nowhere = make_index(&r->p, r->words);
 	struct value *place = make_select(&r->p, when, ring_address(r, word), nowhere);
 	make_store(&r->p, taken, r->array, place);
@@ -103,24 +115,48 @@ static struct value *early_word(
 	struct value *before = make_address(&r->p, 2, counted, weight, 0);
 	struct value *due = make_compare(&r->p, CMPI_SLT, before, r->line_buffer->carry[last - 1]);
 	struct value *later = make_compare(&r->p, CMPI_SGT, r->counter[last - 1], 0);
-	*word = make_select(&r->p, early, fresh_word(r, last - 1, before), *word);
+	if (!r->taps)
+		*word = make_select(&r->p, early, fresh_word(r, last - 1, before), *word);
 	return make_and(&r->p, later, due);
+}
+
+/* The iteration of a position, and the loops that it is made of. */
+static struct value *open_position(struct ring *r, int *opened)
+{
+	const struct line_buffer *w = r->line_buffer;
+	int inner = w->loops - w->outer;
+	int64_t *weight = ARENA_ARRAY(r->p.module->arena, int64_t, inner + 1);
+	int64_t points = 1;
+	struct value *number;
+	if (w->delay) {
+		*opened = process_nest(&r->p, 1, &r->points, 1, &number);
+		return number;
+	}
+	*opened = process_nest(&r->p, inner, w->trip + w->outer, 1, r->counter + w->outer);
+	for (int i = inner - 1; i >= 0; i--) {
+		weight[i] = points;
+		points *= w->trip[w->outer + i];
+	}
+	return make_address(&r->p, inner, r->counter + w->outer, weight, 0);
+}
+
+static struct value *read_word(struct ring *r)
+{
+	const struct line_buffer *w = r->line_buffer;
+	int64_t offset = ring_offset(r, w->outer - 1, w->start);
+	if (r->taps)
+		return window_taps_read(&r->p, r->taps, r->counter, r->early);
+	struct value *place = make_address(&r->p, w->loops, r->counter, w->step, offset);
+	return make_load(&r->p, r->array, ring_address(r, place));
 }
 
 /* Reads one position, and meanwhile pops the words that the innermost moving loop adds to it. */
 static void read_position(struct ring *r)
 {
 	const struct line_buffer *w = r->line_buffer;
-	int inner = w->loops - w->outer;
 	int last = w->outer - 1;
-	int64_t *weight = ARENA_ARRAY(r->p.module->arena, int64_t, inner + 1);
-	int64_t points = 1;
-	int opened = process_nest(&r->p, inner, w->trip + w->outer, 1, r->counter + w->outer);
-	for (int i = inner - 1; i >= 0; i--) {
-		weight[i] = points;
-		points *= w->trip[w->outer + i];
-	}
-	struct value *number = make_address(&r->p, inner, r->counter + w->outer, weight, 0);
+	int opened;
+	struct value *number = open_position(r, &opened);
 	struct value *carried = make_compare(&r->p, CMPI_SLT, number, w->carry[last]);
 	struct value *later = make_compare(&r->p, CMPI_SGT, r->counter[last], r->early);
 	struct value *when = make_and(&r->p, later, carried);
@@ -132,10 +168,10 @@ static void read_position(struct ring *r)
 		when = make_select(&r->p, early, before, when);
 		pushes = make_compare(&r->p, CMPI_SGE, r->counter[last], r->early);
 	}
+	if (w->delay)
+		pushes = make_and(&r->p, pushes, make_compare(&r->p, CMPI_SGE, number, w->delay));
 	store_when(r, when, word);
-	struct value *place =
-	        make_address(&r->p, w->loops, r->counter, w->step, ring_offset(r, last, w->start));
-	make_push(&r->p, pushes, make_load(&r->p, r->array, ring_address(r, place)), r->out);
+	make_push(&r->p, pushes, read_word(r), r->out);
 	process_close(&r->p, opened);
 }
 
@@ -185,11 +221,11 @@ bool lower_line_buffer(struct design *design, const struct op *op)
 		                        : "a line buffer that does not advance while it is read");
 		return diag_note(module->diag, "from %s to %s", from->text, to->text);
 	}
-	if (size != line_buffer.words * lanes) {
+	if (size != line_buffer.elements) {
 		diag_error(module->diag, op->location,
 		        "stream.convert: a line buffer of %lld elements", (long long)size);
 		return diag_note(module->diag, "it needs %lld, from its oldest to its newest word",
-		        (long long)(line_buffer.words * lanes));
+		        (long long)line_buffer.elements);
 	}
 	struct ring r = { .p = process_new(design, "line_buffer"),
 		.line_buffer = &line_buffer,
@@ -197,10 +233,15 @@ bool lower_line_buffer(struct design *design, const struct op *op)
 	r.in = process_argument(&r.p, stream_fifo(design, op->operand[0]), "x");
 	r.out = process_argument(&r.p, stream_fifo(design, op->result[0]), "y");
 	r.words = ring_words(line_buffer.words, lanes * type_bits(type_scalar(from)));
-	r.array = make_array(&r.p, "line_buffer", r.words + 1, stream_word(module, from), 1);
+	if (line_buffer_has_taps(&line_buffer))
+		r.taps = window_taps_new(&r.p, &line_buffer, from, to);
+	else
+		r.array = make_array(
+		        &r.p, "line_buffer", r.words + 1, stream_word(module, from), 1);
 	r.points = 1;
 	for (int l = line_buffer.outer; l < line_buffer.loops; l++)
 		r.points *= line_buffer.trip[l];
+	r.points += line_buffer.delay;
 	r.early = early_positions(&r);
 	process_layers(&r.p);
 	take_first(&r);

@@ -147,6 +147,42 @@ static bool has_places(const struct kernel *kernel, int image, int channel)
 	return found;
 }
 
+/* Can a reduction be unrolled as taps of a window?  They are neighbours in the image, and come from
+ * another kernel, a pixel at a time. */
+static bool is_tap(const struct op *op, int image, int loop)
+{
+	const struct kernel *kernel = op->kernel;
+	const struct value *from = op->operand[image];
+	int64_t step = 0;
+	return kernel->loop[loop].reduction && kernel->loop[loop].extent > 1 &&
+	        kernel->operand[1 - image].stride[loop] && is_window_loop(op, image, loop) &&
+	        !kernel_is_guarded(op, loop) && from->def && from->def->code == OP_KERNEL &&
+	        !body_uses_counters(&kernel->update) &&
+	        schedule_data_dim(from->type, kernel->operand[image].stride[loop],
+	                kernel->loop[loop].extent, &step) >= 0 &&
+	        step == 1;
+}
+
+/* Finds the taps of a window, unless it has more dimensions or one whose elements are apart. */
+static void find_taps(struct folded_kernel *folded)
+{
+	const struct op *op = folded->op;
+	const int64_t *stride = op->kernel->operand[folded->image].stride;
+	for (int l = 0; l < op->kernel->loops; l++) {
+		if (!op->kernel->loop[l].reduction || op->kernel->loop[l].extent == 1 ||
+		        l == folded->term)
+			continue;
+		if (folded->taps == FOLD_TAPS || !is_tap(op, folded->image, l)) {
+			folded->taps = 0;
+			return;
+		}
+		int at = folded->taps++;
+		for (; at > 0 && stride[folded->tap[at - 1]] < stride[l]; at--)
+			folded->tap[at] = folded->tap[at - 1];
+		folded->tap[at] = l;
+	}
+}
+
 /* Can the kernel be folded, and which are its channels?  Sums of reals are left alone: their order
  * is the source's. */
 static bool is_foldable(const struct channel_search *s, struct op *op, struct folded_kernel *folded)
@@ -171,6 +207,8 @@ static bool is_foldable(const struct channel_search *s, struct op *op, struct fo
 		folded->image = image;
 		folded->term = only_loop(op, image, true);
 		folded->slides = folded->products && has_places(kernel, image, folded->channel);
+		if (folded->slides)
+			find_taps(folded);
 	}
 	return folded->channel >= 0;
 }

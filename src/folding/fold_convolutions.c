@@ -3,6 +3,8 @@
  *
  *     rows │ columns │ channels out / PE │ window │ channels in / SIMD │ PE sums │ SIMD terms
  *
+ * A window's rows, or all of it, become terms as well where the channels alone are too few: taps.
+ *
  * Before: stream.kernel {loops = [64, 56, 56, 64, 3, 3]}, a convolution of 64 by 64 channels
  * After:  the same with folding = {loops = [[1, 56, 1], [2, 56, 1], [0, 8, 8], [4, 3, 1],
  *         [5, 3, 1], [3, 4, 16], [0, 8, 1], [3, 16, 1]], row_unroll = 8, lanes = 16, held = …}
@@ -37,6 +39,29 @@ static void move_epilogues(struct module *module, struct block *block)
 	}
 }
 
+/* Sets what a window takes whose taps are unrolled: a position waits for all columns that it moves
+ * by but the last. */
+static void set_taps(const struct folded_kernel *folded, struct fold_stage *stage)
+{
+	const struct kernel *kernel = folded->op->kernel;
+	const struct access *image = &kernel->operand[folded->image];
+	double pixels = 1;
+	int64_t moved = 1;
+	stage->taps = folded->taps;
+	stage->image = (double)type_elements(folded->op->operand[folded->image]->type);
+	stage->apart = image->stride[folded->channel];
+	for (int i = 0; i < folded->taps; i++)
+		stage->tap[i] = kernel->loop[folded->tap[i]].extent;
+	for (int l = 0; l < kernel->loops && folded->taps; l++) {
+		int64_t step = image->stride[l] / image->stride[folded->tap[folded->taps - 1]];
+		if (kernel->loop[l].reduction || l == folded->channel)
+			continue;
+		pixels *= (double)kernel->loop[l].extent;
+		moved = step && (moved == 1 || step < moved) ? step : moved;
+	}
+	stage->late = stage->apart ? 0 : pixels * (double)(moved - 1);
+}
+
 static struct fold_stage stage_of(
         const struct platform *platform, const struct folded_kernel *folded)
 {
@@ -49,6 +74,7 @@ static struct fold_stage stage_of(
 		.bits = type_bits(kernel->type) };
 	for (int l = 0; l < kernel->loops; l++)
 		stage.points *= (double)kernel->loop[l].extent;
+	set_taps(folded, &stage);
 	for (int j = 0; j < folded->op->operands && stage.products; j++)
 		stage.bits = type_bits(type_scalar(folded->op->operand[j]->type));
 	if (!stage.products)
@@ -83,30 +109,65 @@ static void add_pixels(struct schedule *schedule, const struct folded_kernel *fo
 	}
 }
 
-/* Adds the reductions: a window's, or those that take a whole image. */
-static void add_reductions(
-        struct schedule *schedule, const struct folded_kernel *folded, bool windows)
+static bool is_unrolled_tap(
+        const struct folded_kernel *folded, const struct fold_stage *stage, int loop)
+{
+	bool found = false;
+	for (int i = 0; i < stage->unrolled; i++)
+		found = found || folded->tap[i] == loop;
+	return found;
+}
+
+/* Adds the reductions that stay loops: a window's, or those that take a whole image. */
+static void add_reductions(struct schedule *schedule, const struct folded_kernel *folded,
+        const struct fold_stage *stage, bool windows)
 {
 	const struct op *op = folded->op;
 	for (int l = 0; l < op->kernel->loops; l++)
 		if (op->kernel->loop[l].reduction && l != folded->term &&
-		        is_window_loop(op, folded->image, l) == windows)
+		        is_window_loop(op, folded->image, l) == windows &&
+		        !is_unrolled_tap(folded, stage, l))
 			add_part(schedule, l, op->kernel->loop[l].extent, 1);
 }
 
-/* Do the weights of a channel follow one another, rather than those of a term? */
-static bool terms_are_together(const struct folded_kernel *folded)
+/* Do the weights of a channel follow one another, rather than those of the term? */
+static bool terms_are_together(const struct folded_kernel *folded, int term)
 {
 	int64_t by_channel = 0;
 	int64_t by_term = 0;
 	for (int j = 0; j < folded->op->operands; j++) {
 		const int64_t *stride = folded->op->kernel->operand[j].stride;
-		if (stride[folded->channel] && stride[folded->term]) {
+		if (stride[folded->channel] && stride[term]) {
 			by_channel = stride[folded->channel];
-			by_term = stride[folded->term];
+			by_term = stride[term];
 		}
 	}
 	return by_term < by_channel;
+}
+
+/* Adds the terms of a sum that are unrolled, in the order of the weights; returns their number. */
+static int64_t add_terms(struct schedule *schedule, const struct folded_kernel *folded,
+        const struct fold_stage *stage)
+{
+	const struct kernel *kernel = folded->op->kernel;
+	const int64_t *stride = kernel->operand[1 - folded->image].stride;
+	int first = schedule->parts;
+	int64_t taps = 1;
+	for (int i = 0; i < stage->unrolled; i++) {
+		add_part(schedule, folded->tap[i], stage->tap[i], 1);
+		taps *= stage->tap[i];
+	}
+	if (stage->simd > taps)
+		add_part(schedule, folded->term, stage->simd / taps, 1);
+	for (int at = first + 1; at < schedule->parts; at++)
+		for (int k = at; k > first && stride[schedule->part[k - 1].source] <
+		                stride[schedule->part[k].source];
+		        k--) {
+			struct schedule_part moved = schedule->part[k];
+			schedule->part[k] = schedule->part[k - 1];
+			schedule->part[k - 1] = moved;
+		}
+	return stage->simd;
 }
 
 /* Adds rows and lanes: a word has the elements of one row after those of the other, as the weights
@@ -114,41 +175,59 @@ static bool terms_are_together(const struct folded_kernel *folded)
 static void add_unrolled(struct schedule *schedule, const struct folded_kernel *folded,
         const struct fold_stage *stage)
 {
-	int rows = folded->term;
-	int lanes = folded->channel;
-	int64_t row_unroll = stage->simd;
-	schedule->lanes = stage->pe;
-	if (stage->pe == 1 || (stage->simd > 1 && terms_are_together(folded))) {
-		rows = folded->channel;
-		lanes = folded->term;
-		row_unroll = stage->pe;
-		schedule->lanes = stage->simd;
+	int last = stage->unrolled ? folded->tap[stage->unrolled - 1] : folded->term;
+	bool together = stage->simd > 1 && terms_are_together(folded, last);
+	if (stage->simd > 1 && !together)
+		schedule->lanes = add_terms(schedule, folded, stage);
+	if (stage->pe > 1) {
+		schedule->row_unroll = schedule->lanes;
+		schedule->lanes = stage->pe;
+		add_part(schedule, folded->channel, stage->pe, 1);
 	}
-	if (row_unroll > 1 && schedule->lanes > 1) {
-		schedule->row_unroll = row_unroll;
-		add_part(schedule, rows, row_unroll, 1);
+	if (together) {
+		schedule->row_unroll = schedule->lanes;
+		schedule->lanes = add_terms(schedule, folded, stage);
 	}
-	if (schedule->lanes > 1)
-		add_part(schedule, lanes, schedule->lanes, 1);
 }
 
-static void record(
+/* The schedule of a kernel with these words. */
+static struct schedule folded_schedule(
         struct module *module, const struct folded_kernel *folded, const struct fold_stage *stage)
 {
 	struct op *op = folded->op;
-	struct schedule schedule = { .row_unroll = 1 };
+	struct schedule schedule = { .lanes = 1, .row_unroll = 1 };
 	schedule.part = ARENA_ARRAY(module->arena, struct schedule_part, 2 * op->kernel->loops + 4);
-	int64_t *held = ARENA_ARRAY(module->arena, int64_t, op->operands + 1);
+	int64_t taps = 1;
+	for (int i = 0; i < stage->unrolled; i++)
+		taps *= stage->tap[i];
 	add_pixels(&schedule, folded);
-	add_reductions(&schedule, folded, false);
+	add_reductions(&schedule, folded, stage, false);
 	add_part(&schedule, folded->channel, stage->channels / stage->pe, stage->pe);
-	add_reductions(&schedule, folded, true);
+	add_reductions(&schedule, folded, stage, true);
 	if (folded->term >= 0)
-		add_part(&schedule, folded->term, stage->terms / stage->simd, stage->simd);
+		add_part(&schedule, folded->term, stage->terms / (stage->simd / taps),
+		        stage->simd / taps);
 	add_unrolled(&schedule, folded, stage);
-	schedule.held = held;
-	if (schedule_fits(module, op, &schedule))
-		record_folding(module, op, &schedule);
+	schedule.held = ARENA_ARRAY(module->arena, int64_t, op->operands + 1);
+	return schedule;
+}
+
+/* Drops taps with which a kernel would have no streams, as where weights have another order than
+ * the image. */
+static void drop_taps(
+        struct module *module, const struct folded_kernel *folded, struct fold_stage *stage)
+{
+	for (; stage->taps > 0; stage->taps--) {
+		struct fold_stage wide = *stage;
+		wide.unrolled = stage->taps;
+		wide.pe = stage->channels;
+		wide.simd = stage->terms;
+		for (int i = 0; i < stage->taps; i++)
+			wide.simd *= stage->tap[i];
+		struct schedule schedule = folded_schedule(module, folded, &wide);
+		if (schedule_fits(module, folded->op, &schedule))
+			return;
+	}
 }
 
 bool fold_convolutions(struct pass_context *context, struct module *module)
@@ -164,13 +243,17 @@ bool fold_convolutions(struct pass_context *context, struct module *module)
 	        ARENA_ARRAY(module->arena, struct fold_stage, (size_t)folded.count + 1);
 	for (int i = 0; i < folded.count; i++) {
 		stage[i] = stage_of(context->platform, &folded.kernel[i]);
+		drop_taps(module, &folded.kernel[i], &stage[i]);
 		convolves = convolves || folded.kernel[i].slides;
 	}
 	if (!convolves)
 		return true;
 	int64_t dsp = choice_resolve(&context->choices, context->platform, CHOICE_DSP);
 	choose_fold_rates(module->arena, stage, folded.count, dsp);
-	for (int i = 0; i < folded.count; i++)
-		record(module, &folded.kernel[i], &stage[i]);
+	for (int i = 0; i < folded.count; i++) {
+		struct schedule schedule = folded_schedule(module, &folded.kernel[i], &stage[i]);
+		if (schedule_fits(module, folded.kernel[i].op, &schedule))
+			record_folding(module, folded.kernel[i].op, &schedule);
+	}
 	return true;
 }

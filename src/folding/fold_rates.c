@@ -3,7 +3,7 @@
 #include "schedule/kernel_schedule.h"
 #include <stdlib.h>
 
-#define WIDTHS_MOST 64 /* divisors of an extent that each divide the next */
+#define WIDTHS_MOST 66 /* divisors of an extent that each divide the next, and taps */
 
 /* The words that a stage may have. */
 struct fold_words {
@@ -18,6 +18,16 @@ static int64_t stage_dsp(const struct fold_stage *stage)
 	if (!stage->products)
 		return stage->pe * stage->dsp;
 	return stage->pe * stage->dsp + (packed ? products / 2 : products);
+}
+
+/* Cycles of an image: those of its products, or of the words that a window takes. */
+static double cycles_of(const struct fold_stage *stage)
+{
+	double cycles = stage->points / (double)(stage->pe * stage->simd);
+	double words = stage->image / (double)(stage->apart ? stage->pe : stage->terms);
+	if (stage->unrolled == 2)
+		cycles += stage->late;
+	return stage->unrolled && cycles < words ? words : cycles;
 }
 
 /* Ascending divisors of a number, each of which divides the next, so that neighbouring stages can
@@ -42,14 +52,19 @@ static struct fold_words list_words(struct arena *arena, const struct fold_stage
 	int64_t terms[WIDTHS_MOST];
 	int lane_widths = list_widths(stage->channels, lanes);
 	int term_widths = list_widths(stage->terms, terms);
+	int widths = term_widths + stage->taps;
+	for (int i = 0; i < stage->taps; i++)
+		terms[term_widths + i] = terms[term_widths + i - 1] * stage->tap[i];
 	struct fold_words words = { .choice = ARENA_ARRAY(
-		                            arena, struct fold_stage, lane_widths * term_widths) };
-	for (int i = 0; i < lane_widths * term_widths; i++) {
+		                            arena, struct fold_stage, lane_widths * widths) };
+	for (int i = 0; i < lane_widths * widths; i++) {
 		struct fold_stage *choice = &words.choice[words.count];
 		*choice = *stage;
 		choice->pe = lanes[i % lane_widths];
 		choice->simd = terms[i / lane_widths];
-		choice->cycles = stage->points / (double)(choice->pe * choice->simd);
+		choice->unrolled = i / lane_widths - term_widths + 1;
+		choice->unrolled = choice->unrolled > 0 ? choice->unrolled : 0;
+		choice->cycles = cycles_of(choice);
 		words.count += choice->pe * choice->simd * stage->bits <= WORD_BITS;
 	}
 	return words;

@@ -10,11 +10,17 @@ struct fold_stage {
 	double points;    /* iterations of its loops if nothing is unrolled */
 	int64_t channels; /* that can be unrolled as lanes; 1: none */
 	int64_t terms;    /* that can be unrolled as terms of a sum; 1: none */
+	int taps;         /* dimensions of a window that can be unrolled after all terms: */
+	int64_t tap[2];   /* the first one, or both */
+	double image;     /* elements that come, of which a window takes a word a cycle: */
+	bool apart;       /* PE of them, since channels are apart; else all terms */
+	double late;      /* cycles that all pixels wait for a window of both */
 	int64_t dsp;      /* of what one lane computes beside products */
 	bool products;    /* each lane and term has a product of integers; */
 	bool packed;      /* two of them share a DSP */
 	int64_t bits;     /* of the widest element that differs by lane and term */
-	int64_t pe, simd; /* out: channels and terms unrolled */
+	int64_t pe, simd; /* out: channels, and terms with taps, unrolled */
+	int unrolled;     /* out: dimensions of taps */
 	double cycles;    /* out: an image */
 };
 

@@ -1,7 +1,6 @@
 /* Computes a line buffer from the walks of a writer and a reader, or says why none is possible. */
 #include "itensor/line_buffer.h"
 #include "itensor/walk.h"
-#include <string.h>
 
 #define SLOWER_PART 8         /* a ring may take longer by one part in so many */
 #define POINTS_MOST (1 << 16) /* maximum reads of a position that are checked one by one */
@@ -37,12 +36,13 @@ static bool inside(struct walk from, struct walk to, const int64_t *weight)
 			int64_t far = to.vector[l * to.rank + r] * (to.trip[l] - 1);
 			low += far < 0 ? far : 0;
 			high += far > 0 ? far : 0;
-			if (to.vector[l * to.rank + r] % to.tile[r])
+			if (to.vector[l * to.rank + r] % from.tile[r])
 				return false;
 		}
 		for (int l = 0; weight[r] && l < from.loops; l++)
 			end = from.vector[l * from.rank + r] ? from.trip[l] : end;
-		if (low % to.tile[r] || low < 0 || high / to.tile[r] >= end)
+		high += to.tile[r] - from.tile[r];
+		if (low % from.tile[r] || low < 0 || high / from.tile[r] >= end)
 			return false;
 	}
 	return true;
@@ -55,10 +55,48 @@ static void word_steps(struct arena *arena, struct walk from, struct walk to, co
 	line_buffer->trip = to.trip;
 	line_buffer->step = ARENA_ARRAY(arena, int64_t, to.loops + 1);
 	for (int r = 0; r < to.rank; r++) {
-		line_buffer->start += (to.offset[r] - from.offset[r]) / to.tile[r] * weight[r];
+		line_buffer->start += (to.offset[r] - from.offset[r]) / from.tile[r] * weight[r];
 		for (int l = 0; l < to.loops; l++)
-			line_buffer->step[l] += to.vector[l * to.rank + r] / to.tile[r] * weight[r];
+			line_buffer->step[l] +=
+			        to.vector[l * to.rank + r] / from.tile[r] * weight[r];
 	}
+}
+
+bool line_buffer_has_taps(const struct line_buffer *line_buffer)
+{
+	return line_buffer->taps[0] > 1;
+}
+
+bool line_buffer_reads_columns(const struct line_buffer *line_buffer)
+{
+	bool moves = false;
+	for (int l = line_buffer->outer; l < line_buffer->loops; l++)
+		moves = moves || line_buffer->step[l];
+	return moves;
+}
+
+/* Finds the taps of a tile, of which the writer's word is a part. */
+static const char *find_taps(
+        struct walk from, struct walk to, const int64_t *weight, struct line_buffer *line_buffer)
+{
+	int dims = 0;
+	line_buffer->taps[0] = line_buffer->taps[1] = 1;
+	for (int r = 0; r < from.rank; r++) {
+		int64_t taps = to.tile[r] / from.tile[r];
+		if (to.tile[r] == from.tile[r])
+			continue;
+		if (to.tile[r] % from.tile[r] || !weight[r] || dims == 2)
+			return "the writer's words are not the reader's, or taps of them";
+		int at = dims && weight[r] > line_buffer->pitch[0] ? 0 : dims;
+		line_buffer->taps[1] = line_buffer->taps[0];
+		line_buffer->pitch[1] = line_buffer->pitch[0];
+		line_buffer->tap_dim[1] = line_buffer->tap_dim[0];
+		line_buffer->tap_dim[at] = r;
+		line_buffer->taps[at] = taps;
+		line_buffer->pitch[at] = weight[r];
+		dims++;
+	}
+	return NULL;
 }
 
 /* Counts the outer loops that only move forward, so that no position begins before the one that
@@ -86,13 +124,16 @@ static void count_outer_loops(struct arena *arena, struct line_buffer *line_buff
 	}
 }
 
-/* Word t of a position is received during its read t: is every word received before it is read? */
+/* Word t of a position is received during its read t: is every word received before it is read?
+ * Taps in registers are read when all have come. */
 static bool arrives_in_time(struct arena *arena, const struct line_buffer *line_buffer, int64_t low)
 {
 	int inner = line_buffer->loops - line_buffer->outer;
 	int64_t points = 1;
 	int64_t fresh = line_buffer->outer ? line_buffer->carry[line_buffer->outer - 1] : 0;
 	int64_t *counter = ARENA_ARRAY(arena, int64_t, inner + 1);
+	if (line_buffer_has_taps(line_buffer) && !line_buffer_reads_columns(line_buffer))
+		return true;
 	for (int l = line_buffer->outer; l < line_buffer->loops; l++)
 		if (__builtin_mul_overflow(points, line_buffer->trip[l], &points) ||
 		        points > POINTS_MOST)
@@ -101,6 +142,8 @@ static bool arrives_in_time(struct arena *arena, const struct line_buffer *line_
 		int64_t word = low;
 		for (int i = 0; i < inner; i++)
 			word += counter[i] * line_buffer->step[line_buffer->outer + i];
+		word += (line_buffer->taps[0] - 1) * line_buffer->pitch[0] +
+		        (line_buffer->taps[1] - 1) * line_buffer->pitch[1];
 		if (word - (line_buffer->words - fresh) > t)
 			return false;
 		for (int i = inner - 1;
@@ -121,6 +164,7 @@ static int64_t product(const int64_t *trip, int first, int end)
 static int64_t cycles_of(const struct line_buffer *line_buffer)
 {
 	int64_t cycles = line_buffer->first + product(line_buffer->trip, 0, line_buffer->loops) +
+	        line_buffer->delay * product(line_buffer->trip, 0, line_buffer->outer) +
 	        line_buffer->rest;
 	for (int l = 0; l + 1 < line_buffer->outer; l++)
 		cycles += line_buffer->carry[l] * product(line_buffer->trip, 0, l + 1);
@@ -129,8 +173,11 @@ static int64_t cycles_of(const struct line_buffer *line_buffer)
 
 bool line_buffer_is_better(const struct line_buffer *line_buffer, const struct box *box)
 {
-	if (line_buffer->why || !line_buffer->streams ||
-	        line_buffer->words * box->fill.lanes >= box->elements * box->halves)
+	if (line_buffer->why || !line_buffer->streams)
+		return false;
+	if (line_buffer_has_taps(line_buffer))
+		return true;
+	if (line_buffer->elements >= box->elements * box->halves)
 		return false;
 	int64_t fill = product(box->fill.trip, 0, box->fill.loops);
 	int64_t drain = product(box->drain.trip, 0, box->drain.loops);
@@ -148,6 +195,37 @@ static bool at_run_time(struct walk walk)
 	return false;
 }
 
+/* Elements of the ring; of memories of columns and of taps in registers. */
+static int64_t elements_of(const struct line_buffer *line_buffer, int64_t lanes)
+{
+	const int64_t *taps = line_buffer->taps;
+	const int64_t *pitch = line_buffer->pitch;
+	if (!line_buffer_has_taps(line_buffer))
+		return line_buffer->words * lanes;
+	if (line_buffer_reads_columns(line_buffer))
+		return 2 * pitch[0] * taps[0] * lanes;
+	int64_t groups = taps[1] > 1 ? pitch[1] : 1;
+	return (pitch[0] * (taps[0] - 1) + groups * taps[0] * taps[1]) * lanes;
+}
+
+/* Can a tile be read in registers or columns?  While a position is read it must not move along the
+ * inner taps, nor farther than to the columns of one row. */
+static bool taps_fit(const struct line_buffer *line_buffer)
+{
+	int64_t reach = 0;
+	if (!line_buffer_has_taps(line_buffer))
+		return true;
+	for (int l = line_buffer->outer; l < line_buffer->loops; l++) {
+		if (line_buffer->step[l] < 0)
+			return false;
+		reach += line_buffer->step[l] * (line_buffer->trip[l] - 1);
+	}
+	if (reach >= line_buffer->pitch[0])
+		return false;
+	return line_buffer->pitch[0] % (line_buffer->taps[1] > 1 ? line_buffer->pitch[1] : 1) == 0 &&
+	        (line_buffer->taps[1] == 1 || !line_buffer_reads_columns(line_buffer));
+}
+
 struct line_buffer line_buffer_between(
         struct arena *arena, const struct type *from, const struct type *to)
 {
@@ -161,11 +239,12 @@ struct line_buffer line_buffer_between(
 	int64_t last;
 	if (at_run_time(writer) || at_run_time(reader))
 		line_buffer.why = "an extent is known at run time only";
-	else if (writer.scalar != reader.scalar || writer.rank != reader.rank ||
-	        memcmp(writer.tile, reader.tile, sizeof *writer.tile * (size_t)writer.rank))
+	else if (writer.scalar != reader.scalar || writer.rank != reader.rank)
 		line_buffer.why = "the writer's words are not the reader's";
 	else
 		line_buffer.why = word_weights(writer, weight, &words);
+	if (!line_buffer.why)
+		line_buffer.why = find_taps(writer, reader, weight, &line_buffer);
 	if (!line_buffer.why && !inside(writer, reader, weight))
 		line_buffer.why = "the reader's tiles are not those that the writer sends";
 	if (line_buffer.why)
@@ -178,13 +257,20 @@ struct line_buffer line_buffer_between(
 		high += line_buffer.step[l] > 0 ? line_buffer.step[l] * (line_buffer.trip[l] - 1)
 		                                : 0;
 	}
+	high += (line_buffer.taps[0] - 1) * line_buffer.pitch[0] +
+	        (line_buffer.taps[1] - 1) * line_buffer.pitch[1];
 	line_buffer.words = high - low + 1;
 	line_buffer.first = line_buffer.start + high + 1;
 	last = line_buffer.first;
 	for (int l = 0; l < line_buffer.outer; l++)
 		last += line_buffer.step[l] * (line_buffer.trip[l] - 1);
 	line_buffer.rest = words - last;
-	line_buffer.streams = line_buffer.outer && arrives_in_time(arena, &line_buffer, -low);
+	line_buffer.streams = line_buffer.outer && taps_fit(&line_buffer) &&
+	        arrives_in_time(arena, &line_buffer, -low);
+	if (line_buffer.streams && line_buffer_has_taps(&line_buffer) &&
+	        !line_buffer_reads_columns(&line_buffer))
+		line_buffer.delay = line_buffer.carry[line_buffer.outer - 1] - 1;
+	line_buffer.elements = elements_of(&line_buffer, type_elements(from->element));
 	line_buffer.cycles = cycles_of(&line_buffer);
 	return line_buffer;
 }

@@ -70,6 +70,35 @@ static const struct type *grown(struct module *module, const struct type *type, 
 	return wider;
 }
 
+/* Is the tile of each data dim that of the other type, or one element? */
+static bool is_part(const struct type *words, const struct type *type)
+{
+	bool part = words->itensor->map.results == type->itensor->map.results;
+	for (int r = 0; part && r < type->itensor->map.results; r++)
+		part = stream_tile(words, r) == 1 || stream_tile(words, r) == stream_tile(type, r);
+	return part;
+}
+
+/* The stream in the widest words of which the demanded tiles have several, as taps of a window: a
+ * line buffer takes such words; NULL: it takes none. */
+static const struct type *words_of_taps(
+        struct module *module, const struct type *from, const struct type *type)
+{
+	const struct type *widest = NULL;
+	for (int r = 0; r < type->itensor->map.results; r++) {
+		int64_t lanes = stream_tile(type, r);
+		const struct type *words = lanes == stream_lanes(from)
+		        ? from
+		        : type_regroup(module, from, lanes);
+		if (words && is_part(words, type) && (!widest || lanes > stream_lanes(widest)))
+			widest = words;
+	}
+	if (!widest || widest->element == type->element)
+		return NULL;
+	struct line_buffer line_buffer = line_buffer_between(module->arena, widest, type);
+	return line_buffer.why || !line_buffer.streams ? NULL : widest;
+}
+
 /* Inserts a converter from `from` to the demanded type, with words of equal width on both sides if
  * the order allows it. A causal one gets words as wide as possible, because it reads a tile and
  * then sends all of it. */
@@ -84,9 +113,12 @@ static struct value *convert_to(const struct request *request, struct value *fro
 	const struct type *in = from->type;
 	const struct type *out = type;
 	const struct type *wider = NULL;
-	if (wide < wanted)
+	const struct type *taps = causal ? NULL : words_of_taps(module, from->type, type);
+	if (wide < wanted && !taps)
 		wider = causal ? grown(module, in, wanted) : type_regroup(module, in, wanted);
-	if (wide > wanted && type_regroup(module, type, wide))
+	if (taps)
+		in = taps;
+	else if (wide > wanted && type_regroup(module, type, wide))
 		out = type_regroup(module, type, wide);
 	else if (wider)
 		in = wider;
@@ -106,7 +138,7 @@ static struct value *convert_to(const struct request *request, struct value *fro
 	attr_set(module, convert, KEY_HELD, attr_get(request->demand, KEY_HELD));
 	if (!into_layers && line_buffer_is_better(&line_buffer, &box)) {
 		attr_set(module, convert, KEY_BUFFER_ELEMENTS,
-		        attr_integer(module, line_buffer.words * stream_lanes(in)));
+		        attr_integer(module, line_buffer.elements));
 		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
 		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
 		attr_set(module, convert, KEY_LINE_BUFFER, attr_unit(module));
