@@ -155,7 +155,7 @@ static bool is_tap(const struct op *op, int image, int loop)
 	const struct value *from = op->operand[image];
 	int64_t step = 0;
 	return kernel->loop[loop].reduction && kernel->loop[loop].extent > 1 &&
-	        kernel->operand[1 - image].stride[loop] && is_window_loop(op, image, loop) &&
+	        (op->operands == 1 || kernel->operand[1 - image].stride[loop]) && is_window_loop(op, image, loop) &&
 	        !kernel_is_guarded(op, loop) && from->def && from->def->code == OP_KERNEL &&
 	        !body_uses_counters(&kernel->update) &&
 	        schedule_data_dim(from->type, kernel->operand[image].stride[loop],
@@ -183,6 +183,17 @@ static void find_taps(struct folded_kernel *folded)
 	}
 }
 
+/* Does it combine the elements of a window as they are? */
+static bool pools(const struct op *op)
+{
+	int operators = 0;
+	int term;
+	for (int n = 0; n < op->kernel->update.count; n++)
+		operators += op->kernel->update.node[n].kind == NODE_OP;
+	return kernel_has_reduction(op->kernel) && op->operands == 1 &&
+	        operators == 1 && kernel_combine(op->kernel, &term) != OP_NONE;
+}
+
 /* Can the kernel be folded, and which are its channels?  Sums of reals are left alone: their order
  * is the source's. */
 static bool is_foldable(const struct channel_search *s, struct op *op, struct folded_kernel *folded)
@@ -207,9 +218,9 @@ static bool is_foldable(const struct channel_search *s, struct op *op, struct fo
 		folded->image = image;
 		folded->term = only_loop(op, image, true);
 		folded->slides = folded->products && has_places(kernel, image, folded->channel);
-		if (folded->slides)
-			find_taps(folded);
 	}
+	if (folded->slides || pools(op))
+		find_taps(folded);
 	return folded->channel >= 0;
 }
 

@@ -39,27 +39,44 @@ static void move_epilogues(struct module *module, struct block *block)
 	}
 }
 
-/* Sets what a window takes whose taps are unrolled: a position waits for all columns that it moves
- * by but the last. */
-static void set_taps(const struct folded_kernel *folded, struct fold_stage *stage)
+/* Elements of a tap's dimension that a window moves by. */
+static int64_t stride_of_window(const struct folded_kernel *folded, int tap)
 {
 	const struct kernel *kernel = folded->op->kernel;
-	const struct access *image = &kernel->operand[folded->image];
-	double pixels = 1;
+	const struct type *type = folded->op->operand[folded->image]->type;
+	const int64_t *stride = kernel->operand[folded->image].stride;
+	int64_t step = 1;
 	int64_t moved = 1;
+	int dim = schedule_data_dim(type, stride[tap], kernel->loop[tap].extent, &step);
+	for (int l = 0; l < kernel->loops; l++)
+		if (!kernel->loop[l].reduction && stride[l] &&
+		        schedule_data_dim(type, stride[l], kernel->loop[l].extent, &step) == dim)
+			moved = step;
+	return moved;
+}
+
+/* Sets what a window takes: rows that it skips come while none is read, and of columns in registers
+ * those that it moves by come before the next position is read. */
+static void set_window(const struct folded_kernel *folded, struct fold_stage *stage)
+{
+	const struct kernel *kernel = folded->op->kernel;
+	const int64_t *image = kernel->operand[folded->image].stride;
 	stage->taps = folded->taps;
+	stage->windows = folded->taps;
 	stage->image = (double)type_elements(folded->op->operand[folded->image]->type);
-	stage->apart = image->stride[folded->channel];
+	stage->apart = image[folded->channel];
 	for (int i = 0; i < folded->taps; i++)
 		stage->tap[i] = kernel->loop[folded->tap[i]].extent;
-	for (int l = 0; l < kernel->loops && folded->taps; l++) {
-		int64_t step = image->stride[l] / image->stride[folded->tap[folded->taps - 1]];
-		if (kernel->loop[l].reduction || l == folded->channel)
-			continue;
-		pixels *= (double)kernel->loop[l].extent;
-		moved = step && (moved == 1 || step < moved) ? step : moved;
-	}
-	stage->late = stage->apart ? 0 : pixels * (double)(moved - 1);
+	if (folded->taps < 2)
+		return;
+	double rows = (double)stride_of_window(folded, folded->tap[0]);
+	double columns = (double)stride_of_window(folded, folded->tap[1]);
+	stage->between = 1 - 1 / rows;
+	stage->late = stage->apart ? 0 : columns - 1;
+	for (int l = 0; l < kernel->loops; l++)
+		stage->late *= kernel->loop[l].reduction || l == folded->channel
+		        ? 1
+		        : (double)kernel->loop[l].extent;
 }
 
 static struct fold_stage stage_of(
@@ -74,7 +91,7 @@ static struct fold_stage stage_of(
 		.bits = type_bits(kernel->type) };
 	for (int l = 0; l < kernel->loops; l++)
 		stage.points *= (double)kernel->loop[l].extent;
-	set_taps(folded, &stage);
+	set_window(folded, &stage);
 	for (int j = 0; j < folded->op->operands && stage.products; j++)
 		stage.bits = type_bits(type_scalar(folded->op->operand[j]->type));
 	if (!stage.products)
@@ -145,12 +162,14 @@ static bool terms_are_together(const struct folded_kernel *folded, int term)
 	return by_term < by_channel;
 }
 
-/* Adds the terms of a sum that are unrolled, in the order of the weights; returns their number. */
+/* Adds the terms of a sum that are unrolled, in the order of the weights, or of the image where
+ * there are none; returns their number. */
 static int64_t add_terms(struct schedule *schedule, const struct folded_kernel *folded,
         const struct fold_stage *stage)
 {
 	const struct kernel *kernel = folded->op->kernel;
-	const int64_t *stride = kernel->operand[1 - folded->image].stride;
+	int ordered = folded->op->operands > 1 ? 1 - folded->image : folded->image;
+	const int64_t *stride = kernel->operand[ordered].stride;
 	int first = schedule->parts;
 	int64_t taps = 1;
 	for (int i = 0; i < stage->unrolled; i++) {

@@ -16,7 +16,7 @@ static int64_t stage_dsp(const struct fold_stage *stage)
 	int64_t products = stage->pe * stage->simd;
 	bool packed = stage->packed && stage->pe > 1 && stage->simd > 1 && products % 2 == 0;
 	if (!stage->products)
-		return stage->pe * stage->dsp;
+		return stage->pe * stage->simd * stage->dsp;
 	return stage->pe * stage->dsp + (packed ? products / 2 : products);
 }
 
@@ -24,10 +24,12 @@ static int64_t stage_dsp(const struct fold_stage *stage)
 static double cycles_of(const struct fold_stage *stage)
 {
 	double cycles = stage->points / (double)(stage->pe * stage->simd);
-	double words = stage->image / (double)(stage->apart ? stage->pe : stage->terms);
+	int64_t wide = stage->unrolled ? stage->terms : stage->simd;
+	double words = stage->image / (double)(stage->apart ? stage->pe : wide);
 	if (stage->unrolled == 2)
 		cycles += stage->late;
-	return stage->unrolled && cycles < words ? words : cycles;
+	cycles += stage->windows ? words * stage->between : 0;
+	return stage->windows && cycles < words ? words : cycles;
 }
 
 /* Ascending divisors of a number, each of which divides the next, so that neighbouring stages can

@@ -10,11 +10,13 @@ struct fold_stage {
 	double points;    /* iterations of its loops if nothing is unrolled */
 	int64_t channels; /* that can be unrolled as lanes; 1: none */
 	int64_t terms;    /* that can be unrolled as terms of a sum; 1: none */
+	bool windows;     /* windows of an image are read; */
 	int taps;         /* dimensions of a window that can be unrolled after all terms: */
 	int64_t tap[2];   /* the first one, or both */
 	double image;     /* elements that come, of which a window takes a word a cycle: */
 	bool apart;       /* PE of them, since channels are apart; else all terms */
 	double late;      /* cycles that all pixels wait for a window of both */
+	double between;   /* the share of the image that comes between rows, while none is read */
 	int64_t dsp;      /* of what one lane computes beside products */
 	bool products;    /* each lane and term has a product of integers; */
 	bool packed;      /* two of them share a DSP */
