@@ -236,8 +236,8 @@ bool lower_line_buffer(struct design *design, const struct op *op)
 	if (line_buffer_has_taps(&line_buffer))
 		r.taps = window_taps_new(&r.p, &line_buffer, from, to);
 	else
-		r.array = make_array(
-		        &r.p, "line_buffer", r.words + 1, stream_word(module, from), 1);
+		r.array =
+		        make_array(&r.p, "line_buffer", r.words + 1, stream_word(module, from), 1);
 	r.points = 1;
 	for (int l = line_buffer.outer; l < line_buffer.loops; l++)
 		r.points *= line_buffer.trip[l];

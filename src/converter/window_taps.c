@@ -13,8 +13,8 @@ struct window_taps {
 	int64_t lanes; /* of a word that comes */
 	int64_t kept;  /* words of a column in memory */
 	struct value *columns, *read_columns;
-	struct value *windows; /* by group of channels; NULL: there is one group */
-	struct value *newest;  /* window, or column */
+	struct value *windows;    /* by group of channels; NULL: there is one group */
+	struct value *newest;     /* window, or column */
 	struct value *at, *group; /* counters of columns and groups; NULL: there is one */
 	const struct type *tile;
 	const int64_t *source; /* [lanes of the tile] of the window; NULL: they are the same */
@@ -106,8 +106,7 @@ struct window_taps *window_taps_new(struct process *p, const struct line_buffer 
 	}
 	taps->group = counter_of(p, "group", groups);
 	if (groups > 1)
-		taps->windows =
-		        memory_of(p, taps, "windows", groups, rows * line_buffer->taps[1]);
+		taps->windows = memory_of(p, taps, "windows", groups, rows * line_buffer->taps[1]);
 	taps->newest =
 	        make_array(p, "window", 1, words_type(p, taps, rows * line_buffer->taps[1]), 1);
 	return taps;
@@ -122,23 +121,23 @@ static struct value *advance(struct process *p, struct value *counter, int64_t n
 	if (!counter)
 		return zero;
 	struct value *before = make_load(p, counter, zero);
-	struct value *next = make_select(p, make_equal(p, before, numbers - 1), zero,
-	        make_address(p, 1, &before, &one, 1));
+	struct value *last = make_equal(p, before, numbers - 1);
+	struct value *after = make_address(p, 1, &before, &one, 1);
+	struct value *next = make_select(p, last, zero, after);
 	if (at_first)
 		next = make_select(p, at_first, zero, next);
 	make_store(p, when ? make_select(p, when, next, before) : next, counter, zero);
 	return next;
 }
 
-/* Lists parts `first` … `first + count - 1` of a word of several. */
-static void list_parts(struct process *p, struct value *word, const struct type *part,
-        int64_t first, int64_t count, struct value **to)
+/* Part `number` of a word of several. */
+static struct value *part_of(
+        struct process *p, struct value *word, const struct type *part, int64_t number)
 {
-	for (int64_t i = 0; i < count; i++)
-		to[i] = word->type == part
-		        ? word
-		        : make_op(p, OP_SPLIT_LANES, part, 2,
-		                  (struct value *[2]){ word, make_index(p, first + i) });
+	if (word->type == part)
+		return word;
+	struct value *operand[2] = { word, make_index(p, number) };
+	return make_op(p, OP_SPLIT_LANES, part, 2, operand);
 }
 
 static struct value *join(
@@ -164,7 +163,8 @@ static void shift_window(struct process *p, struct window_taps *taps, struct val
 	struct value *before = make_load(p, taps->newest, zero);
 	struct value *group = advance(p, taps->group, groups, at_first, when);
 	struct value *own = taps->windows ? make_load(p, taps->windows, group) : before;
-	list_parts(p, own, column->type, 1, w->taps[1] - 1, part);
+	for (int64_t i = 0; i < w->taps[1] - 1; i++)
+		part[i] = part_of(p, own, column->type, i + 1);
 	part[w->taps[1] - 1] = column;
 	struct value *window = join(p, taps->newest->type->element, w->taps[1], part);
 	if (taps->windows)
@@ -180,11 +180,12 @@ static void add(struct process *p, struct window_taps *taps, struct value *at_fi
 	struct value **part = ARENA_ARRAY(p->module->arena, struct value *, rows);
 	struct value *at = advance(p, taps->at, w->pitch[0], at_first, when);
 	struct value *above = make_load(p, taps->columns, at);
-	list_parts(p, above, word->type, taps->kept - (rows - 1), rows - 1, part);
+	for (int64_t i = 0; i < rows - 1; i++)
+		part[i] = part_of(p, above, word->type, taps->kept - (rows - 1) + i);
 	part[rows - 1] = word;
 	struct value *place = place_when(p, when, at, w->pitch[0]);
-	make_store(p, join(p, above->type, taps->kept, part + rows - taps->kept), taps->columns,
-	        place);
+	struct value *kept = join(p, above->type, taps->kept, part + rows - taps->kept);
+	make_store(p, kept, taps->columns, place);
 	struct value *column = join(p, words_type(p, taps, rows), rows, part);
 	if (taps->read_columns)
 		make_store(p, column, taps->read_columns, place);
@@ -205,8 +206,8 @@ void window_taps_add(
 }
 
 /* The column that the reader's counters are at. */
-static struct value *column_address(
-        struct process *p, const struct window_taps *taps, struct value *const *counter, int64_t early)
+static struct value *column_address(struct process *p, const struct window_taps *taps,
+        struct value *const *counter, int64_t early)
 {
 	const struct line_buffer *w = taps->line_buffer;
 	int64_t *step = ARENA_ARRAY(p->module->arena, int64_t, w->loops + 1);
@@ -218,8 +219,7 @@ static struct value *column_address(
 	}
 	offset += w->pitch[0] * early - step[w->outer - 1] * early;
 	struct value *place = make_address(p, w->loops, counter, step, offset);
-	return most < w->pitch[0] && !early ? place
-	                                    : make_divided(p, OP_REMSI, place, w->pitch[0]);
+	return most < w->pitch[0] && !early ? place : make_divided(p, OP_REMSI, place, w->pitch[0]);
 }
 
 struct value *window_taps_read(

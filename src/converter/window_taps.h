@@ -10,8 +10,8 @@ struct window_taps;
 struct window_taps *window_taps_new(struct process *p, const struct line_buffer *line_buffer,
         const struct type *from, const struct type *to);
 /* Adds a word of those before the first position; at_first: is it the first one? */
-void window_taps_begin(struct process *p, struct window_taps *taps, struct value *at_first,
-        struct value *word);
+void window_taps_begin(
+        struct process *p, struct window_taps *taps, struct value *at_first, struct value *word);
 /* Adds a word if `when` (NULL: always), so that the window moves by it. */
 void window_taps_add(
         struct process *p, struct window_taps *taps, struct value *when, struct value *word);

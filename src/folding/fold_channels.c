@@ -155,9 +155,9 @@ static bool is_tap(const struct op *op, int image, int loop)
 	const struct value *from = op->operand[image];
 	int64_t step = 0;
 	return kernel->loop[loop].reduction && kernel->loop[loop].extent > 1 &&
-	        (op->operands == 1 || kernel->operand[1 - image].stride[loop]) && is_window_loop(op, image, loop) &&
-	        !kernel_is_guarded(op, loop) && from->def && from->def->code == OP_KERNEL &&
-	        !body_uses_counters(&kernel->update) &&
+	        (op->operands == 1 || kernel->operand[1 - image].stride[loop]) &&
+	        is_window_loop(op, image, loop) && !kernel_is_guarded(op, loop) && from->def &&
+	        from->def->code == OP_KERNEL && !body_uses_counters(&kernel->update) &&
 	        schedule_data_dim(from->type, kernel->operand[image].stride[loop],
 	                kernel->loop[loop].extent, &step) >= 0 &&
 	        step == 1;
@@ -190,8 +190,8 @@ static bool pools(const struct op *op)
 	int term;
 	for (int n = 0; n < op->kernel->update.count; n++)
 		operators += op->kernel->update.node[n].kind == NODE_OP;
-	return kernel_has_reduction(op->kernel) && op->operands == 1 &&
-	        operators == 1 && kernel_combine(op->kernel, &term) != OP_NONE;
+	return kernel_has_reduction(op->kernel) && op->operands == 1 && operators == 1 &&
+	        kernel_combine(op->kernel, &term) != OP_NONE;
 }
 
 /* Can the kernel be folded, and which are its channels?  Sums of reals are left alone: their order

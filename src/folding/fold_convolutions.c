@@ -179,8 +179,8 @@ static int64_t add_terms(struct schedule *schedule, const struct folded_kernel *
 	if (stage->simd > taps)
 		add_part(schedule, folded->term, stage->simd / taps, 1);
 	for (int at = first + 1; at < schedule->parts; at++)
-		for (int k = at; k > first && stride[schedule->part[k - 1].source] <
-		                stride[schedule->part[k].source];
+		for (int k = at; k > first &&
+		        stride[schedule->part[k - 1].source] < stride[schedule->part[k].source];
 		        k--) {
 			struct schedule_part moved = schedule->part[k];
 			schedule->part[k] = schedule->part[k - 1];

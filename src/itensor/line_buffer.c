@@ -222,7 +222,8 @@ static bool taps_fit(const struct line_buffer *line_buffer)
 	}
 	if (reach >= line_buffer->pitch[0])
 		return false;
-	return line_buffer->pitch[0] % (line_buffer->taps[1] > 1 ? line_buffer->pitch[1] : 1) == 0 &&
+	return line_buffer->pitch[0] % (line_buffer->taps[1] > 1 ? line_buffer->pitch[1] : 1) ==
+	        0 &&
 	        (line_buffer->taps[1] == 1 || !line_buffer_reads_columns(line_buffer));
 }
 

@@ -22,11 +22,11 @@ struct line_buffer {
 	int64_t first;        /* words received before the first position */
 	int64_t *carry;       /* [outer] words received when that loop advances */
 	int64_t rest;         /* words received after the last position */
-	int64_t taps[2];      /* words of a tile along the outer and the inner dim of them; 1: no dim */
-	int tap_dim[2];       /* data dims of both */
-	int64_t pitch[2];     /* words of the writer between taps along them */
-	int64_t delay;        /* cycles of a position before its first read */
-	int64_t elements;     /* on chip, at least */
+	int64_t taps[2];  /* words of a tile along the outer and the inner dim of them; 1: no dim */
+	int tap_dim[2];   /* data dims of both */
+	int64_t pitch[2]; /* words of the writer between taps along them */
+	int64_t delay;    /* cycles of a position before its first read */
+	int64_t elements; /* on chip, at least */
 	/* the new words of the innermost outer loop arrive just in time while the window is read,
 	 * so that a position takes no more cycles than its reads and the delay */
 	bool streams;

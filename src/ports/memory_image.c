@@ -65,8 +65,8 @@ const struct attr *walk_segment(
 	return attr_dictionary(module, walk->run ? 9 : 7, items);
 }
 
-/* Lists the loops over the rows of lanes `from` … `from + lanes - 1` of a word, outermost first; the
- * rows are whole, without padding.  Returns the first element. */
+/* Lists the loops over the rows of lanes `from` … `from + lanes - 1` of a word, outermost first;
+ * the rows are whole, without padding.  Returns the first element. */
 static int64_t list_rows(struct design *design, const struct image *image, int64_t from,
         int64_t lanes, int64_t *trip)
 {

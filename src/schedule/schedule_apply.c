@@ -432,8 +432,7 @@ static int counter(
 		if (schedule->part[i].source != source)
 			continue;
 		int term = body_add(module, body,
-		        (struct node){
-		                .kind = NODE_OP,
+		        (struct node){ .kind = NODE_OP,
 		                .code = OP_INDEX,
 		                .type = index,
 		                .integer = loop_of_part(schedule, i) });
@@ -527,9 +526,9 @@ struct kernel *schedule_apply(struct module *module, const struct platform *plat
 		int64_t trip = schedule->part[i].trip;
 		if (loop_of_part(schedule, i) < to->loops)
 			trip *= to->loop[--to->loops].extent;
-		to->loop[to->loops++] = (struct loop){ trip,
-			kernel->loop[schedule->part[i].source].reduction,
-			kernel->loop[schedule->part[i].source].run_time };
+		to->loop[to->loops++] =
+		        (struct loop){ trip, kernel->loop[schedule->part[i].source].reduction,
+			        kernel->loop[schedule->part[i].source].run_time };
 	}
 	to->operand = ARENA_ARRAY(module->arena, struct access, operands + 1);
 	for (int j = 0; j < operands; j++)

@@ -252,9 +252,8 @@ static const struct type *type_of_port(
 		shape[r] = 1;
 	for (int i = 0; i < port->rows; i++)
 		shape[port->row[i].dim] = port->row[i].trip;
-	const struct type *tile = port->rows
-	        ? type_shaped(module, TYPE_VECTOR, results, shape, scalar)
-	        : scalar;
+	const struct type *tile =
+	        port->rows ? type_shaped(module, TYPE_VECTOR, results, shape, scalar) : scalar;
 	return type_canonical(module, tile,
 	        &(struct itensor){ .dims = port->dims,
 	                .trip = trip,

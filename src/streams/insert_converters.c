@@ -87,9 +87,8 @@ static const struct type *words_of_taps(
 	const struct type *widest = NULL;
 	for (int r = 0; r < type->itensor->map.results; r++) {
 		int64_t lanes = stream_tile(type, r);
-		const struct type *words = lanes == stream_lanes(from)
-		        ? from
-		        : type_regroup(module, from, lanes);
+		const struct type *words =
+		        lanes == stream_lanes(from) ? from : type_regroup(module, from, lanes);
 		if (words && is_part(words, type) && (!widest || lanes > stream_lanes(widest)))
 			widest = words;
 	}
@@ -97,6 +96,16 @@ static const struct type *words_of_taps(
 		return NULL;
 	struct line_buffer line_buffer = line_buffer_between(module->arena, widest, type);
 	return line_buffer.why || !line_buffer.streams ? NULL : widest;
+}
+
+/* Makes a converter a line buffer. */
+static void set_line_buffer(
+        struct module *module, struct op *convert, const struct line_buffer *line_buffer)
+{
+	attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, line_buffer->elements));
+	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
+	attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
+	attr_set(module, convert, KEY_LINE_BUFFER, attr_unit(module));
 }
 
 /* Inserts a converter from `from` to the demanded type, with words of equal width on both sides if
@@ -136,13 +145,8 @@ static struct value *convert_to(const struct request *request, struct value *fro
 	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, box.shared));
 	attr_set(module, convert, KEY_HALVES, attr_integer(module, box.halves));
 	attr_set(module, convert, KEY_HELD, attr_get(request->demand, KEY_HELD));
-	if (!into_layers && line_buffer_is_better(&line_buffer, &box)) {
-		attr_set(module, convert, KEY_BUFFER_ELEMENTS,
-		        attr_integer(module, line_buffer.elements));
-		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
-		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
-		attr_set(module, convert, KEY_LINE_BUFFER, attr_unit(module));
-	}
+	if (!into_layers && line_buffer_is_better(&line_buffer, &box))
+		set_line_buffer(module, convert, &line_buffer);
 	if (causal && !into_layers && !attr_get(convert, KEY_LINE_BUFFER) &&
 	        !causal_buffer_between(module->arena, tensor, in, out, causal).why) {
 		attr_set(module, convert, KEY_BUFFER_ELEMENTS,

@@ -170,7 +170,58 @@ static inline struct convert_pair convert_window(struct graph *g, struct module 
 	pair.box.why = line_buffer.why ? line_buffer.why
 	        : line_buffer.streams  ? NULL
 	                               : "it does not stream";
-	pair.box.elements = line_buffer.words * lanes;
+	pair.box.elements = line_buffer.elements;
+	pair.box.halves = 1;
+	return pair;
+}
+
+/* A reader's loop along a data dim (-1: none). */
+static inline void convert_loop(struct convert_order *order, int64_t trip, int64_t step, int dim)
+{
+	convert_insert(order, order->loops, trip, step, dim);
+}
+
+/* A writer of pixels, in `groups` words, and a reader of windows whose words are columns of k
+ * pixels, or whole windows.  Channels are the first or the last dim of the tensor. */
+static inline struct convert_pair convert_taps(struct graph *g, struct module *m)
+{
+	int64_t k = convert_number(g, 2, 4), stride = convert_number(g, 1, 3),
+	        lanes = convert_number(g, 1, 3), whole = convert_number(g, 0, 1),
+	        apart = convert_number(g, 0, 1),
+	        groups = whole && !apart ? 1 : convert_number(g, 1, 3);
+	int c = convert_number(g, 0, 1) ? 0 : 2, y = c ? 0 : 1, x = y + 1;
+	int64_t shape[3], rows = k + stride * convert_number(g, 0, 3),
+	                  columns = k + stride * convert_number(g, 1, 4) + convert_number(g, 0, 1);
+	shape[c] = groups * lanes;
+	shape[y] = rows;
+	shape[x] = columns;
+	struct convert_pair pair = { .tensor = type_shaped(
+		                             m, TYPE_TENSOR, 3, shape, type_float(m, 32)),
+		.line_buffer = true };
+	struct convert_order from = { 3, { rows, columns, groups }, { 1, 1, lanes }, { 0 },
+		{ y, x, c } },
+	                     to = { 2, { (rows - k) / stride + 1, (columns - k) / stride + 1 },
+		                     { stride, stride }, { 0 }, { y, x } };
+	if (apart)
+		convert_loop(&to, groups, lanes, c);
+	else
+		convert_loop(&to, convert_number(g, 1, 3), 1, -1);
+	if (!whole)
+		convert_loop(&to, k, 1, x);
+	if (!apart)
+		convert_loop(&to, groups, lanes, c);
+	pair.from = convert_type(m, pair.tensor, &from, lanes, c, false);
+	int64_t tile[3];
+	tile[c] = lanes;
+	tile[y] = k;
+	tile[x] = whole ? k : 1;
+	pair.to = type_itensor(m, type_shaped(m, TYPE_VECTOR, 3, tile, type_float(m, 32)),
+	        convert_type(m, pair.tensor, &to, 1, 0, false)->itensor);
+	struct line_buffer line_buffer = line_buffer_between(m->arena, pair.from, pair.to);
+	pair.box.why = line_buffer.why ? line_buffer.why
+	        : line_buffer.streams  ? NULL
+	                               : "it does not stream";
+	pair.box.elements = line_buffer.elements;
 	pair.box.halves = 1;
 	return pair;
 }

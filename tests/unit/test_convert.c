@@ -68,8 +68,7 @@ static bool run_ring(
 	struct tensor after;
 	if (!line_buffer_is_better(&line_buffer, &pair.box))
 		return false;
-	pair.box = (struct box){ .elements = line_buffer.words * stream_lanes(pair.from),
-		.halves = 1 };
+	pair.box = (struct box){ .elements = line_buffer.elements, .halves = 1 };
 	pair.line_buffer = true;
 	run_pair(f, seed, &pair, &before, &after);
 	assert_memory_equal(wanted->data, before.data, tensor_bytes(before.type));
@@ -193,6 +192,32 @@ static void test_windows(void **state)
 	              "others smaller\n",
 	        streams, exact);
 	assert_true(streams > 200 && exact > 50);
+}
+
+/* Columns and whole windows a cycle, of channels in groups before or behind the places. */
+static void test_taps(void **state)
+{
+	(void)state;
+	int streams = 0;
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct fixture *f = begin(seed);
+		struct convert_pair pair = convert_taps(&f->random, f->module);
+		if (pair.box.why) {
+			assert_string_equal(pair.box.why, "it does not stream");
+			end(f);
+			continue;
+		}
+		struct tensor before;
+		struct tensor after;
+		run_pair(f, seed, &pair, &before, &after);
+		expect_words(f, pair.tensor, pair.to, before.data, seed);
+		if (memcmp(before.data, after.data, tensor_bytes(after.type)))
+			fail_msg("seed %d: %s to %s", (int)seed, pair.from->text, pair.to->text);
+		streams++;
+		end(f);
+	}
+	print_message("%d of 200 windows with taps in a line buffer\n", streams);
+	assert_true(streams > 120);
 }
 
 /* A block no larger than both sides need: a rectangle of a matrix, not a range of addresses. */
@@ -991,10 +1016,10 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_pairs),
 		cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_causal_tiles),
 		cmocka_unit_test(test_windows), cmocka_unit_test(test_routes),
-		cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle),
-		cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops),
-		cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_drain_order),
-		cmocka_unit_test(test_layers_share_an_array),
+		cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_taps),
+		cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words),
+		cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer),
+		cmocka_unit_test(test_drain_order), cmocka_unit_test(test_layers_share_an_array),
 		cmocka_unit_test(test_readers_have_their_orders),
 		cmocka_unit_test(test_functions_after_blocks),
 		cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_consumer_buffer),

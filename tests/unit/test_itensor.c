@@ -550,7 +550,7 @@ static void test_live_minimum(void **state)
 			struct line_buffer line_buffer =
 			        line_buffer_between(f->arena, writer, reader);
 			if (line_buffer_is_better(&line_buffer, &box)) {
-				made = line_buffer.words * box.fill.lanes;
+				made = line_buffer.elements;
 				rings++;
 			}
 			if (made < least)
