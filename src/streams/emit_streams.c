@@ -211,12 +211,16 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 		return demand_stream(s, source, type, 0);
 	const struct type *sent =
 	        schedule_port_type(module, old->kernel, &once, j, old->operand[j]->type, NULL);
-	/* what a folded kernel holds is filled before its first pixel comes */
+	int ports = tile_ports(stream_lanes(sent), type_bits(type_scalar(sent)));
+	/* what a folded kernel holds is filled before its first pixel comes; what it takes word by
+	 * word comes as fast as it takes it */
+	bool at_pace = sent == type && kernel_has_reduction(old->kernel) && !type_has_rows(sent);
+	if (has_folding(old) && at_pace)
+		return demand(s, emit_load(s, source, sent, ports), source->tensor, type);
 	if (has_folding(old)) {
 		bool own_port = kernel_has_reduction(old->kernel) || sent == type;
 		return demand(s, load_once(s, source, sent, own_port), source->tensor, type);
 	}
-	int ports = tile_ports(stream_lanes(sent), type_bits(type_scalar(sent)));
 	struct value *words = demand(s, emit_load(s, source, sent, ports), source->tensor, type);
 	attr_set(module, words->def, KEY_HELD, attr_unit(module));
 	return words;
