@@ -22,6 +22,8 @@
  * too. Are both parallel, they are a *register tile*: row_unroll x lanes sums side by side, whose
  * result is sent row by row. Is one of the two a reduction, either row_unroll sums are formed in
  * parallel, or (integers only) each lane sums row_unroll terms by a tree.
+ * A loop that is unrolled may stand for several of the tensor level, as the taps of a window: then
+ * its strides only tell which words it moves in.
  *
  * A reduction over lanes computes acc = combine(acc, tree over the lanes of the term), where update
  * = combine(acc, term); the tree pairs neighbors: (t0·t1)·(t2·t3) … If partial_sums > 1, the terms

@@ -219,7 +219,8 @@ def _random_network(seed: int):
     side = choose.choice([7, 9, 12])
     batch = choose.choice([1, 1, 2])
     x = network.image(batch, choose.choice([1, 3, 6]), side, side + choose.randint(0, 3))
-    x = network.convolution(x, choose.choice([4, 6, 10]), stride=choose.choice([1, 2]))
+    kernel = choose.choice([3, 3, 5])
+    x = network.convolution(x, choose.choice([4, 6, 10]), kernel, choose.choice([1, 2]))
     for _ in range(choose.randint(1, 3)):
         kind = choose.choice(["plain", "point", "depthwise", "dilated", "maximum", "residual"])
         if kind == "plain":
@@ -270,3 +271,21 @@ def test_layers_run_at_once_and_more_images_cost_the_slowest_alone(core_built, t
     assert cycles[1, 1] < 1.3 * 2304
     assert cycles[2, 1] < 1.5 * 2304
     assert cycles[2, 4] - cycles[2, 1] < 3 * 1.15 * 2304
+
+
+def test_few_channels_take_several_of_a_window(core_built, tmp_path):
+    """A window of 7 x 7 pixels of 3 channels is 49 words; the design takes at least a row of it a
+    cycle, of one channel and of channels apart as well, and the numbers are the same.
+    """
+    cycles = {}
+    for name, channels, kernel, stride in [("stem", 3, 7, 2), ("gray", 1, 5, 1)]:
+        network = Network(kernel)
+        x = network.image(1, channels, 24, 24)
+        x = network.convolution(x, 8, kernel, stride, kernel // 2)
+        x = network.maximum(network.convolution(x, None), 3, 2, 1)
+        folder = tmp_path / name
+        folder.mkdir()
+        design = _compiled(network, x, folder)
+        cycles[name] = json.loads(stc("simulate", design, "--json").stdout)["cycles"]
+    assert cycles["stem"] < 12 * 12 * 49 / 3
+    assert cycles["gray"] < 24 * 24 * 25 / 3
