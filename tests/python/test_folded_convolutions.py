@@ -245,6 +245,7 @@ def test_random_networks(core_built, tmp_path, seed):
     network, result = _random_network(seed)
     dsp = random.Random(seed).choice([30, 90, 400])
     platform = ["u55c", "vu9p", "xc7z020"][seed % 3]
+    dsp = min(dsp, 120) if platform == "xc7z020" else dsp  # it has 220
     _compiled(network, result, tmp_path, "--platform", platform, "--kernel-dsp", dsp)
 
 
