@@ -186,10 +186,10 @@ static bool take_best(struct session *session)
 	return limits_clock(session);
 }
 
-/* Choices matter from choose_register_tiles on, so the passes before it run once. */
+/* The passes before the first that depends on choices run once. */
 static bool run_range(struct session *session, struct pass_range range)
 {
-	int choosing = pass_find("choose_register_tiles");
+	int choosing = pass_choosing();
 	if (range.first > choosing || range.last < choosing)
 		return run_passes(session, range.first, range.last);
 	if (range.first < choosing && !run_passes(session, range.first, choosing - 1))

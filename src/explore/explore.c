@@ -236,8 +236,7 @@ static bool try_point(
 	session->choices = *point;
 	session->target_ms = 0;
 	session->options.choices.value[CHOICE_CLOCK] = point->value[CHOICE_CLOCK];
-	bool built =
-	        limits_clock(session) && guarded_build(session, pass_find("fold_convolutions"));
+	bool built = limits_clock(session) && guarded_build(session, pass_choosing());
 	trial.built = session->choices;
 	session->target_ms = exploration->target_ms;
 	session->options.events = events ? events : SIMULATED_MOST;

@@ -122,7 +122,7 @@ static bool read_phase(struct session *session, const char *file, struct phase *
 static bool begin_phase(struct session *session, const struct phase *phase)
 {
 	session->module = phase->module;
-	return run_passes(session, 0, pass_find("fold_convolutions") - 1);
+	return run_passes(session, 0, pass_choosing() - 1);
 }
 
 /* Builds a phase on a part of the platform. */
@@ -132,7 +132,7 @@ static bool finish_phase(struct session *session, const struct platform *platfor
 	struct phase *phase = &design->phase[number];
 	session->platform = platform;
 	session->limit = smaller(session->limit, platform_total(platform));
-	if (!point_build(session, pass_find("fold_convolutions"), pass_count - 1))
+	if (!point_build(session, pass_choosing(), pass_count - 1))
 		return false;
 	phase->module = session->module = module_clone(session->module, session->arena);
 	design->narrowest[number] = session->narrowest;

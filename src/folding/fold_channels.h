@@ -16,6 +16,10 @@ struct folded_kernel {
 	int tap[FOLD_TAPS]; /* far elements first: the first one, or all */
 	bool products;      /* it sums up products of two operands */
 	bool slides;        /* it is a convolution: places of an image share its weights */
+	/* loops of pixels outside its blocks of so many channels; no block: all of them
+	 * (fold_memory.h) */
+	int pixels_outside;
+	int64_t block;
 };
 
 struct folded_kernels {

@@ -13,6 +13,7 @@
  * Needs: kernels on root tensors. Guarantees: none has a parallelism or a schedule. Sums of
  * integers are reordered, which is exact. Ends: one walk over the kernels. */
 #include "folding/fold_channels.h"
+#include "folding/fold_memory.h"
 #include "folding/fold_rates.h"
 #include "folding/folding_passes.h"
 #include "fusion/fuse.h"
@@ -105,27 +106,6 @@ static void add_part(struct schedule *schedule, int source, int64_t trip, int64_
 	schedule->part[schedule->parts++] = (struct schedule_part){ source, trip, step };
 }
 
-/* Adds the parallel loops other than channels, those of far elements first. */
-static void add_pixels(struct schedule *schedule, const struct folded_kernel *folded)
-{
-	const struct kernel *kernel = folded->op->kernel;
-	int first = schedule->parts;
-	for (int l = 0; l < kernel->loops; l++) {
-		if (kernel->loop[l].reduction || l == folded->channel)
-			continue;
-		int at = schedule->parts;
-		add_part(schedule, l, kernel->loop[l].extent, 1);
-		for (; at > first &&
-		        kernel->result.stride[schedule->part[at - 1].source] <
-		                kernel->result.stride[l];
-		        at--) {
-			schedule->part[at] = schedule->part[at - 1];
-			schedule->part[at - 1] =
-			        (struct schedule_part){ l, kernel->loop[l].extent, 1 };
-		}
-	}
-}
-
 static bool is_unrolled_tap(
         const struct folded_kernel *folded, const struct fold_stage *stage, int loop)
 {
@@ -145,6 +125,26 @@ static void add_reductions(struct schedule *schedule, const struct folded_kernel
 		        is_window_loop(op, folded->image, l) == windows &&
 		        !is_unrolled_tap(folded, stage, l))
 			add_part(schedule, l, op->kernel->loop[l].extent, 1);
+}
+
+/* Adds the parallel loops: channels inside pixels, or blocks of channels inside some of them.
+ * Reductions over whole images run outside channels as well, if all pixels do. Returns the item
+ * from which on weights that are sent again are held. */
+static int add_parallel(struct module *module, struct schedule *schedule,
+        const struct folded_kernel *folded, const struct fold_stage *stage)
+{
+	const struct kernel *kernel = folded->op->kernel;
+	int *loop = ARENA_ARRAY(module->arena, int, kernel->loops);
+	int loops = list_pixel_loops(folded, loop);
+	int64_t block = folded->block ? folded->block : stage->channels;
+	for (int i = 0; i < loops; i++) {
+		if (i == folded->pixels_outside && folded->block)
+			add_part(schedule, folded->channel, stage->channels / block, block);
+		add_part(schedule, loop[i], kernel->loop[loop[i]].extent, 1);
+	}
+	add_reductions(schedule, folded, stage, false);
+	add_part(schedule, folded->channel, block / stage->pe, stage->pe);
+	return folded->block ? folded->pixels_outside : 0;
 }
 
 /* Do the weights of a channel follow one another, rather than those of the term? */
@@ -219,15 +219,16 @@ static struct schedule folded_schedule(
 	int64_t taps = 1;
 	for (int i = 0; i < stage->unrolled; i++)
 		taps *= stage->tap[i];
-	add_pixels(&schedule, folded);
-	add_reductions(&schedule, folded, stage, false);
-	add_part(&schedule, folded->channel, stage->channels / stage->pe, stage->pe);
+	int64_t *held = ARENA_ARRAY(module->arena, int64_t, op->operands + 1);
+	int held_from = add_parallel(module, &schedule, folded, stage);
 	add_reductions(&schedule, folded, stage, true);
 	if (folded->term >= 0)
 		add_part(&schedule, folded->term, stage->terms / (stage->simd / taps),
 		        stage->simd / taps);
 	add_unrolled(&schedule, folded, stage);
-	schedule.held = ARENA_ARRAY(module->arena, int64_t, op->operands + 1);
+	if (folded->slides) /* blocks of weights are read again for each of the pixels outside */
+		held[1 - folded->image] = held_from;
+	schedule.held = held;
 	return schedule;
 }
 
@@ -269,6 +270,8 @@ bool fold_convolutions(struct pass_context *context, struct module *module)
 		return true;
 	int64_t dsp = choice_resolve(&context->choices, context->platform, CHOICE_DSP);
 	choose_fold_rates(module->arena, stage, folded.count, dsp);
+	choose_fold_memory(module->arena, context->platform, folded, stage,
+	        choice_resolve(&context->choices, context->platform, CHOICE_ON_CHIP));
 	for (int i = 0; i < folded.count; i++) {
 		struct schedule schedule = folded_schedule(module, &folded.kernel[i], &stage[i]);
 		if (schedule_fits(module, folded.kernel[i].op, &schedule))

@@ -24,6 +24,7 @@ extern const struct pass passes[];
 extern const int pass_count;
 extern const char *const numeric_name[];
 
+int pass_choosing(void);          /* the first pass whose result depends on choices */
 int pass_find(const char *name);  /* index in the table; -1: none */
 int pass_first(enum level level); /* the first pass that needs `level` */
 int pass_last(enum level level);  /* the last pass that produces it; -1: none */

@@ -81,7 +81,7 @@ bool run_passes(struct session *session, int first, int last)
 {
 	if (!first && !dump(session, 0, "import"))
 		return false;
-	if (first < pass_find("choose_register_tiles"))
+	if (first <= pass_choosing())
 		forget_recorded_choices(session->module);
 	for (int i = first; i <= last; i++)
 		if (!run_pass(session, &passes[i]) || !dump(session, i + 1, passes[i].name))

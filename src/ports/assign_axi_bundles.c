@@ -631,6 +631,68 @@ static void move_to_narrow_adapter(struct bundling *b, int engine_port)
 	}
 }
 
+static int64_t words_of_adapter(const struct bundling *b, int bundle)
+{
+	int64_t words = 0;
+	for (int i = 0; i < b->ports; i++)
+		words += b->port[i].bundle == bundle ? b->port[i].words : 0;
+	return words;
+}
+
+static void move_bundle(struct bundling *b, int from, int to)
+{
+	for (int i = 0; i < b->ports; i++) {
+		if (b->port[i].bundle != from)
+			continue;
+		b->port[i].bundle = to;
+		b->port[i].narrow = b->port[to].narrow;
+	}
+}
+
+/* The two adapters of equally wide words that have least to do together; false: there are none. */
+static bool join_two(struct bundling *b)
+{
+	int64_t least = INT64_MAX;
+	int from = -1;
+	int to = -1;
+	for (int i = 0; i < b->ports; i++)
+		for (int j = 0; j < i && b->port[i].bundle == i; j++) {
+			int64_t words = words_of_adapter(b, i) + words_of_adapter(b, j);
+			if (b->port[j].bundle != j || b->port[i].bits != b->port[j].bits ||
+			        b->port[i].narrow != b->port[j].narrow || words >= least)
+				continue;
+			least = words;
+			from = i;
+			to = j;
+		}
+	if (from >= 0)
+		move_bundle(b, from, to);
+	return from >= 0;
+}
+
+/* Words of the adapter with least to do are read one by one, with those of other widths. */
+static bool make_narrow(struct bundling *b)
+{
+	int narrow = narrow_adapter(b);
+	int least = -1;
+	for (int i = 0; i < b->ports; i++)
+		if (b->port[i].bundle == i && !b->port[i].narrow &&
+		        (least < 0 || words_of_adapter(b, i) < words_of_adapter(b, least)))
+			least = i;
+	if (least < 0)
+		return false;
+	b->port[least].narrow = true;
+	move_bundle(b, least, narrow < 0 ? least : narrow);
+	return true;
+}
+
+/* A board with few adapters: theirs are joined until they suffice. */
+static void join_least(struct bundling *b)
+{
+	while (count_adapters(b) > b->platform->ports && (join_two(b) || make_narrow(b)))
+		;
+}
+
 /* engine_port: the first port of the engine's loaders, which are the last ports; the number of
  * ports: there is no engine. */
 static void bundle_ports(struct bundling *b, int engine_port)
@@ -641,6 +703,8 @@ static void bundle_ports(struct bundling *b, int engine_port)
 	join_wide(b);
 	if (engine_port < b->ports && (count_adapters(b) > b->platform->ports || b->run_time_tiles))
 		place_full_word_ports(b, engine_port);
+	if (engine_port >= b->ports)
+		join_least(b);
 	set_bundles(b);
 }
 

@@ -82,24 +82,30 @@ struct on_chip_bytes on_chip_bytes_of_block(struct arena *arena, struct block *b
 	return on_chip_bytes;
 }
 
-/* Does the buffer fit a die without crowding it? */
+/* Does the buffer fit a die without crowding it? One that keeps the order keeps words whole; others
+ * are in as many banks as a word has runs of elements. */
 static bool fits_a_die(
         struct arena *arena, const struct platform *platform, const struct op *convert)
 {
 	struct box box =
 	        box_between(arena, attr_get(convert, KEY_TENSOR)->type, convert->operand[0]->type,
 	                convert->result[0]->type, converter_shared_loops(convert));
+	int64_t lanes = stream_lanes(convert->result[0]->type);
 	int64_t word = box.why ? 1 : box_word(&box);
+	if (converter_form(convert) == CONVERTER_REPLAY)
+		word = lanes;
+	int64_t banks = word < lanes ? lanes / word : 1;
 	int64_t bits = word * type_bits(type_scalar(convert->result[0]->type));
 	int64_t words = box.why
 	        ? 1
 	        : attr_integer_or(convert, KEY_HALVES, box.halves) * box.elements / word;
-	struct resources needed = storage_cost(
-	        storage_choose(bits, words, platform_total(platform).uram > 0), bits, words);
+	struct resources needed =
+	        storage_cost(storage_choose(bits, words / banks, platform_total(platform).uram > 0),
+	                bits, words / banks);
 	bool fits = box.why || converter_form(convert) == CONVERTER_LINE_BUFFER;
 	for (int d = 0; d < platform->dies && !fits; d++) {
 		struct resources room = platform_uncrowded(platform, d);
-		fits = needed.bram18 <= room.bram18 && needed.uram <= room.uram;
+		fits = banks * needed.bram18 <= room.bram18 && banks * needed.uram <= room.uram;
 	}
 	return fits;
 }

@@ -4,6 +4,7 @@ design's numbers are NumPy's, and its cycles those of the products that it build
 
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -246,7 +247,17 @@ def test_random_networks(core_built, tmp_path, seed):
     dsp = random.Random(seed).choice([30, 90, 400])
     platform = ["u55c", "vu9p", "xc7z020"][seed % 3]
     dsp = min(dsp, 120) if platform == "xc7z020" else dsp  # it has 220
-    _compiled(network, result, tmp_path, "--platform", platform, "--kernel-dsp", dsp)
+    options = ["--platform", platform, "--kernel-dsp", dsp]
+    if seed % 2:
+        options += ["--on-chip-memory", _least_memory(network, result, tmp_path, options) * 5 // 4]
+    _compiled(network, result, tmp_path, *options)
+
+
+def _least_memory(network, result, folder, options) -> int:
+    source = folder / "network.mlir"
+    source.write_text(network.text(result))
+    found = stc("compile", source, "-o", folder / "none", *options, "--on-chip-memory", 1)
+    return int(re.search(r"--on-chip-memory (\d+) is the minimum", found.stderr)[1])
 
 
 @pytest.mark.long
@@ -290,3 +301,36 @@ def test_few_channels_take_several_of_a_window(core_built, tmp_path):
         cycles[name] = json.loads(stc("simulate", design, "--json").stdout)["cycles"]
     assert cycles["stem"] < 12 * 12 * 49 / 3
     assert cycles["gray"] < 24 * 24 * 25 / 3
+
+
+def test_weights_that_do_not_fit_are_held_block_by_block(core_built, tmp_path):
+    """The weights of three layers take 110,592 bytes; with less memory than that a block of
+    channels is held at a time, which costs a stream of images nothing.
+    """
+    cycles = {}
+    for memory, batch in [(1 << 20, 1), (1 << 20, 4), (100000, 1), (100000, 4)]:
+        network = Network(batch)
+        x = network.image(batch, 64, 5, 4)
+        for _ in range(3):
+            x = network.convolution(x, 64)
+        folder = tmp_path / f"{memory}x{batch}"
+        folder.mkdir()
+        design = _compiled(network, x, folder, "--on-chip-memory", memory, "--kernel-dsp", 400)
+        assert "spilled to memory" not in (design / "report.txt").read_text()
+        cycles[memory, batch] = json.loads(stc("simulate", design, "--json").stdout)["cycles"]
+    held, blocks = ((cycles[m, 4] - cycles[m, 1]) / 3 for m in (1 << 20, 100000))
+    assert blocks < 1.2 * held
+
+
+def test_a_board_with_two_ports_takes_weights_of_any_width(core_built, tmp_path):
+    """Words of several widths come through the adapters that there are."""
+    network = Network(5)
+    x = network.image(1, 4, 9, 9)
+    for channels in (6, 10, 8):
+        x = network.convolution(x, channels)
+    x = network.linear(x, 5)
+    board = tmp_path / "board.json"
+    ports = {"most": {"value": 2, "source": "test"}}
+    board.write_text(json.dumps({"name": "board", "like": "u55c", "ports": ports}))
+    design = _compiled(network, x, tmp_path, "--platform", board)
+    assert "memory ports    2 of 2" in (design / "report.txt").read_text()

@@ -1,0 +1,233 @@
+/* Chooses the kernels whose weights are held block by block instead of all at once
+ * (fold_memory.h).  What a choice needs is counted in bytes, which the user's budget is about, and
+ * in bits of the memory blocks that its words would fill, of which the board has so many; what is
+ * filled while it is read counts twice. */
+#include "folding/fold_memory.h"
+#include "predict/resource.h"
+#include <math.h>
+
+#define BRAM_BITS (18 * 1024)
+#define URAM_BITS (288 * 1024)
+#define BUDGET_SHARE 0.75 /* the rest is for FIFOs and buffers between kernels */
+
+enum { NEED_BYTES, NEED_BLOCK_BITS, NEED_DIE_SHARE, NEEDS };
+
+struct memory_choices { /* of a kernel; zero: it has no weights that pixels share */
+	double whole[NEEDS];
+	double blocks[NEEDS];
+	double reads; /* of a weight from memory with blocks, in a launch */
+	bool in_blocks;
+};
+
+struct buffer_word { /* parts of it, each in a bank of its own, and lanes of a part */
+	int64_t banks, lanes;
+};
+
+struct memory_search {
+	const struct platform *platform;
+	struct folded_kernels folded;
+	const struct fold_stage *stage;
+	struct memory_choices *choices;
+};
+
+int list_pixel_loops(const struct folded_kernel *folded, int *loop)
+{
+	const struct kernel *kernel = folded->op->kernel;
+	int count = 0;
+	for (int l = 0; l < kernel->loops; l++) {
+		if (kernel->loop[l].reduction || l == folded->channel)
+			continue;
+		int at = count++;
+		for (; at > 0 && kernel->result.stride[loop[at - 1]] < kernel->result.stride[l];
+		        at--)
+			loop[at] = loop[at - 1];
+		loop[at] = l;
+	}
+	return count;
+}
+
+static double bits_of_blocks(struct resources blocks)
+{
+	return (double)blocks.bram18 * BRAM_BITS + (double)blocks.uram * URAM_BITS;
+}
+
+/* The share of the die with most memory that the blocks take; memory of one kind does not stand in
+ * for the other. */
+static double die_share(const struct platform *platform, struct resources blocks)
+{
+	double least = INFINITY;
+	for (int d = 0; d < platform->dies; d++) {
+		double bram = (double)blocks.bram18 / ((double)platform->die[d].bram18 + 1e-9);
+		double uram = (double)blocks.uram / ((double)platform->die[d].uram + 1e-9);
+		least = fmin(least, fmax(bram, uram));
+	}
+	return least;
+}
+
+/* Adds a buffer for a share of a value. */
+static void add_buffer(const struct memory_search *s, const struct value *value, double share,
+        struct buffer_word word, double *need)
+{
+	int64_t bits = word.lanes * type_bits(type_scalar(value->type));
+	double words = (double)type_elements(value->type) * share / (double)word.lanes;
+	int64_t depth = (int64_t)(words / (double)word.banks) + 1;
+	enum storage storage = storage_choose(bits, depth, platform_total(s->platform).uram > 0);
+	struct resources blocks = storage_cost(storage, bits, depth);
+	need[NEED_BYTES] += words * (double)bits / 8;
+	need[NEED_BLOCK_BITS] += (double)word.banks * bits_of_blocks(blocks);
+	need[NEED_DIE_SHARE] += (double)word.banks * die_share(s->platform, blocks);
+}
+
+/* Does the loop walk the images of a batch? No other one moves as far within the operand. */
+static bool walks_images(const struct folded_kernel *folded, int loop)
+{
+	const struct op *op = folded->op;
+	const struct access *access = &op->kernel->operand[folded->image];
+	for (int l = 0; l < op->kernel->loops; l++)
+		if (l != loop && access->stride[l] >= access->stride[loop])
+			return false;
+	return true;
+}
+
+/* Does a kernel without sums read the result of another one, channel by channel? */
+static bool follows(const struct folded_kernel *reader, const struct folded_kernel *kernel)
+{
+	const struct kernel *from = kernel->op->kernel;
+	const struct kernel *to = reader->op->kernel;
+	bool found = false;
+	for (int j = 0; j < reader->op->operands; j++)
+		found = found || reader->op->operand[j] == kernel->op->result[0];
+	return found && !kernel_has_reduction(to) &&
+	        to->loop[reader->channel].extent == from->loop[kernel->channel].extent;
+}
+
+/* A block has as many channels as the widest word of the kernel and of what follows. Returns
+ * the value that is passed on in blocks. */
+static const struct value *set_block(const struct memory_search *s, struct folded_kernel *kernel)
+{
+	const struct value *last = kernel->op->result[0];
+	for (int i = 0; i < s->folded.count; i++) {
+		const struct folded_kernel *other = &s->folded.kernel[i];
+		if ((other == kernel || follows(other, kernel)) && s->stage[i].pe > kernel->block)
+			kernel->block = s->stage[i].pe;
+		if (follows(other, kernel))
+			last = other->op->result[0];
+	}
+	return last;
+}
+
+/* Counts the loops over a batch's images and how often a launch reads a weight with blocks. */
+static double count_reads(struct folded_kernel *folded, int *loop)
+{
+	int loops = list_pixel_loops(folded, loop);
+	double reads = 1;
+	for (int i = 0; i < loops && walks_images(folded, loop[i]); i++) {
+		reads *= (double)folded->op->kernel->loop[loop[i]].extent;
+		folded->pixels_outside++;
+	}
+	if (folded->pixels_outside < loops)
+		return reads;
+	folded->pixels_outside = 0; /* images of one pixel share their weights */
+	return 1;
+}
+
+/* Weights of a word that takes several of a window are held whole: a line buffer gives its words
+ * once. */
+static void count_needs(struct memory_search *s, int stage, int *loop)
+{
+	struct folded_kernel *folded = &s->folded.kernel[stage];
+	const struct fold_stage *rate = &s->stage[stage];
+	struct memory_choices *choices = &s->choices[stage];
+	const struct value *weight = folded->op->operand[1 - folded->image];
+	int64_t run = rate->simd > 1 ? rate->simd : rate->pe;
+	struct buffer_word product = { rate->pe * rate->simd / run, run };
+	struct buffer_word term = { 1, rate->simd };
+	struct buffer_word lane = { 1, rate->pe };
+	add_buffer(s, weight, 1, product, choices->whole);
+	if (rate->unrolled)
+		return;
+	const struct value *last = set_block(s, folded);
+	double block = (double)folded->block / (double)rate->channels;
+	choices->reads = count_reads(folded, loop);
+	add_buffer(s, weight, 2 * block, product, choices->blocks);
+	add_buffer(
+	        s, folded->op->operand[folded->image], 2 / choices->reads, term, choices->blocks);
+	add_buffer(s, last, 2 / choices->reads, lane, choices->blocks);
+}
+
+/* What blocks save, for each time that a weight is read. */
+static double worth_of(const struct memory_choices *choices, int need)
+{
+	if (choices->in_blocks || !choices->reads)
+		return 0;
+	return (choices->whole[need] - choices->blocks[need]) / choices->reads;
+}
+
+/* Takes blocks for the kernel for which that is best; false: there is none. */
+static bool save_memory(struct memory_search *s, int need)
+{
+	struct memory_choices *best = &s->choices[0];
+	for (int i = 1; i < s->folded.count; i++)
+		if (worth_of(&s->choices[i], need) > worth_of(best, need))
+			best = &s->choices[i];
+	if (worth_of(best, need) <= 0)
+		return false;
+	best->in_blocks = true;
+	return true;
+}
+
+static double needed(const struct memory_search *s, int need)
+{
+	double sum = 0;
+	for (int i = 0; i < s->folded.count; i++)
+		sum += s->choices[i].in_blocks ? s->choices[i].blocks[need]
+		                               : s->choices[i].whole[need];
+	return sum;
+}
+
+/* Takes blocks for as few kernels as the limit asks for; for none if even all are not enough, as
+ * whole weights can be spilled to memory. */
+static void meet_limit(struct memory_search *s, int need, double limit)
+{
+	while (needed(s, need) > BUDGET_SHARE * limit && save_memory(s, need))
+		;
+	for (int i = 0; i < s->folded.count && needed(s, need) > limit; i++)
+		s->choices[i].in_blocks = false;
+}
+
+/* Weights that fill a die are not held whole. */
+static void avoid_large(struct memory_search *s)
+{
+	for (int i = 0; i < s->folded.count; i++)
+		s->choices[i].in_blocks = s->choices[i].whole[NEED_DIE_SHARE] > BUDGET_SHARE &&
+		        worth_of(&s->choices[i], NEED_DIE_SHARE) > 0;
+}
+
+static void set_readers(struct folded_kernels folded, const struct folded_kernel *kernel)
+{
+	for (int i = 0; i < folded.count; i++)
+		if (follows(&folded.kernel[i], kernel)) {
+			folded.kernel[i].pixels_outside = kernel->pixels_outside;
+			folded.kernel[i].block = kernel->block;
+		}
+}
+
+void choose_fold_memory(struct arena *arena, const struct platform *platform,
+        struct folded_kernels folded, const struct fold_stage *stage, int64_t budget)
+{
+	struct memory_search s = { platform, folded, stage,
+		ARENA_ARRAY(arena, struct memory_choices, folded.count + 1) };
+	for (int i = 0; i < folded.count; i++)
+		if (folded.kernel[i].slides)
+			count_needs(
+			        &s, i, ARENA_ARRAY(arena, int, folded.kernel[i].op->kernel->loops));
+	avoid_large(&s);
+	meet_limit(&s, NEED_BYTES, (double)budget);
+	meet_limit(&s, NEED_BLOCK_BITS, bits_of_blocks(platform_total(platform)));
+	for (int i = 0; i < folded.count; i++) {
+		if (folded.kernel[i].slides && !s.choices[i].in_blocks)
+			folded.kernel[i].block = 0;
+		if (s.choices[i].in_blocks)
+			set_readers(folded, &folded.kernel[i]);
+	}
+}
