@@ -1,11 +1,11 @@
 /* Emits reads and writes of FIFOs.  A word wider than a FIFO may be is split into halves, which
- * travel through two FIFOs. */
+ * travel through two FIFOs. Both halves of an odd number of lanes have the middle one. */
 #include "emit/hls.h"
 
 /* The type of half a word; NULL: the word fits into one FIFO. */
 static const struct type *half_of(struct emitter *e, const struct type *word)
 {
-	int64_t half = type_lanes(word) / 2;
+	int64_t half = (type_lanes(word) + 1) / 2;
 	if (type_bits(word) <= FIFO_BITS)
 		return NULL;
 	return type_shaped(e->module, TYPE_VECTOR, 1, &half, type_scalar(word));
@@ -30,11 +30,20 @@ const char *hls_channel_names(struct emitter *e, const struct type *channel, con
 	return high ? text_format(e->arena, "%s, %s", name, high) : name;
 }
 
+/* The first lane of the high half. */
+static long long high_lane(const struct type *word, const struct type *half)
+{
+	return (long long)(type_lanes(word) - type_lanes(half));
+}
+
 /* Helper functions that join and split a word, once for each type of word. */
 static void add_helpers(
-        struct emitter *e, const struct op *op, const char *word, const char *half, int64_t lanes)
+        struct emitter *e, const struct op *op, const struct type *word, const struct type *half)
 {
-	char *name = text_format(e->arena, "joined_%s", word);
+	const char *whole = hls_type(e, word);
+	const char *part = hls_type(e, half);
+	long long lanes = (long long)type_lanes(half);
+	char *name = text_format(e->arena, "joined_%s", whole);
 	struct text *out = &e->helpers;
 	if (map_get(&e->made, name))
 		return;
@@ -43,12 +52,12 @@ static void add_helpers(
 	        "static %s %s(const %s &low, const %s &high)\n{\n#pragma HLS inline\n\t%s "
 	        "y;\n\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\ty[l] = "
 	        "low[l];\n\t\ty[l + %lld] = high[l];\n\t}\n\treturn y;\n}\n\n",
-	        word, name, half, half, word, (long long)lanes, (long long)lanes);
+	        whole, name, part, part, whole, lanes, high_lane(word, half));
 	text_add(out,
 	        "static %s half_%s(const %s &x, int first)\n{\n#pragma HLS inline\n\t%s y;\n\tfor "
 	        "(int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\ty[l] = x[first + "
 	        "l];\n\t}\n\treturn y;\n}\n\n",
-	        half, word, word, half, (long long)lanes);
+	        part, whole, whole, part, lanes);
 }
 
 const char *hls_read(struct emitter *e, const struct op *take)
@@ -59,7 +68,7 @@ const char *hls_read(struct emitter *e, const struct op *take)
 	const char *type = hls_type(e, word);
 	if (!half)
 		return text_format(e->arena, "%s.read()", fifo);
-	add_helpers(e, take, type, hls_type(e, half), type_lanes(half));
+	add_helpers(e, take, word, half);
 	return text_format(e->arena, "joined_%s(%s.read(), %s_high.read())", type, fifo, fifo);
 }
 
@@ -74,8 +83,8 @@ void hls_write(struct emitter *e, const struct op *push, const char *when)
 		hls_line(e, "%s%s.write(%s);", when, fifo, value);
 		return;
 	}
-	add_helpers(e, push, type, hls_type(e, half), type_lanes(half));
+	add_helpers(e, push, word, half);
 	hls_line(e, "%s%s.write(half_%s(%s, 0));", when, fifo, type, value);
 	hls_line(e, "%s%s_high.write(half_%s(%s, %lld));", when, fifo, type, value,
-	        (long long)type_lanes(half));
+	        high_lane(word, half));
 }

@@ -70,6 +70,7 @@ def sums_in_order(a, b):
         (37, 41, 53, False, 220, "u280"),  # short last rows and lanes
         (40, 42, 31, True, 2560, "u280"),  # tiles leave in several words
         (23, 19, 64, True, 60, "xc7z020"),
+        (3, 512, 16, False, 5000, "u55c"),  # words of 171 numbers need two FIFOs
     ],
 )
 def test_sums_keep_the_order_of_the_source(tmp_path, rows, columns, terms, scaled, dsp, board):
