@@ -162,22 +162,28 @@ static bool terms_are_together(const struct folded_kernel *folded, int term)
 	return by_term < by_channel;
 }
 
+static int64_t unrolled_taps(const struct fold_stage *stage)
+{
+	int64_t taps = 1;
+	for (int i = 0; i < stage->unrolled; i++)
+		taps *= stage->tap[i];
+	return taps;
+}
+
 /* Adds the terms of a sum that are unrolled, in the order of the weights, or of the image where
- * there are none; returns their number. */
-static int64_t add_terms(struct schedule *schedule, const struct folded_kernel *folded,
+ * there are none. */
+static void add_terms(struct schedule *schedule, const struct folded_kernel *folded,
         const struct fold_stage *stage)
 {
 	const struct kernel *kernel = folded->op->kernel;
 	int ordered = folded->op->operands > 1 ? 1 - folded->image : folded->image;
 	const int64_t *stride = kernel->operand[ordered].stride;
 	int first = schedule->parts;
-	int64_t taps = 1;
-	for (int i = 0; i < stage->unrolled; i++) {
+	int64_t terms = stage->simd / unrolled_taps(stage);
+	for (int i = 0; i < stage->unrolled; i++)
 		add_part(schedule, folded->tap[i], stage->tap[i], 1);
-		taps *= stage->tap[i];
-	}
-	if (stage->simd > taps)
-		add_part(schedule, folded->term, stage->simd / taps, 1);
+	if (terms > 1)
+		add_part(schedule, folded->term, terms, 1);
 	for (int at = first + 1; at < schedule->parts; at++)
 		for (int k = at; k > first &&
 		        stride[schedule->part[k - 1].source] < stride[schedule->part[k].source];
@@ -186,7 +192,7 @@ static int64_t add_terms(struct schedule *schedule, const struct folded_kernel *
 			schedule->part[k] = schedule->part[k - 1];
 			schedule->part[k - 1] = moved;
 		}
-	return stage->simd;
+	schedule->lanes = stage->simd;
 }
 
 /* Adds rows and lanes: a word has the elements of one row after those of the other, as the weights
@@ -197,7 +203,7 @@ static void add_unrolled(struct schedule *schedule, const struct folded_kernel *
 	int last = stage->unrolled ? folded->tap[stage->unrolled - 1] : folded->term;
 	bool together = stage->simd > 1 && terms_are_together(folded, last);
 	if (stage->simd > 1 && !together)
-		schedule->lanes = add_terms(schedule, folded, stage);
+		add_terms(schedule, folded, stage);
 	if (stage->pe > 1) {
 		schedule->row_unroll = schedule->lanes;
 		schedule->lanes = stage->pe;
@@ -205,7 +211,7 @@ static void add_unrolled(struct schedule *schedule, const struct folded_kernel *
 	}
 	if (together) {
 		schedule->row_unroll = schedule->lanes;
-		schedule->lanes = add_terms(schedule, folded, stage);
+		add_terms(schedule, folded, stage);
 	}
 }
 
@@ -216,15 +222,12 @@ static struct schedule folded_schedule(
 	struct op *op = folded->op;
 	struct schedule schedule = { .lanes = 1, .row_unroll = 1 };
 	schedule.part = ARENA_ARRAY(module->arena, struct schedule_part, 2 * op->kernel->loops + 4);
-	int64_t taps = 1;
-	for (int i = 0; i < stage->unrolled; i++)
-		taps *= stage->tap[i];
 	int64_t *held = ARENA_ARRAY(module->arena, int64_t, op->operands + 1);
 	int held_from = add_parallel(module, &schedule, folded, stage);
 	add_reductions(&schedule, folded, stage, true);
+	int64_t terms = stage->simd / unrolled_taps(stage);
 	if (folded->term >= 0)
-		add_part(&schedule, folded->term, stage->terms / (stage->simd / taps),
-		        stage->simd / taps);
+		add_part(&schedule, folded->term, stage->terms / terms, terms);
 	add_unrolled(&schedule, folded, stage);
 	if (folded->slides) /* blocks of weights are read again for each of the pixels outside */
 		held[1 - folded->image] = held_from;

@@ -32,17 +32,11 @@ struct memory_search {
 
 int list_pixel_loops(const struct folded_kernel *folded, int *loop)
 {
-	const struct kernel *kernel = folded->op->kernel;
+	int loops = kernel_parallel_order(folded->op->kernel, loop);
 	int count = 0;
-	for (int l = 0; l < kernel->loops; l++) {
-		if (kernel->loop[l].reduction || l == folded->channel)
-			continue;
-		int at = count++;
-		for (; at > 0 && kernel->result.stride[loop[at - 1]] < kernel->result.stride[l];
-		        at--)
-			loop[at] = loop[at - 1];
-		loop[at] = l;
-	}
+	for (int i = 0; i < loops; i++)
+		if (loop[i] != folded->channel)
+			loop[count++] = loop[i];
 	return count;
 }
 

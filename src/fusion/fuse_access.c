@@ -8,17 +8,8 @@ bool fuse_digits(struct module *module, const struct op *op, int *order, int *co
 {
 	(void)module;
 	const struct kernel *kernel = op->kernel;
-	int digits = 0;
+	int digits = kernel_parallel_order(kernel, order);
 	int64_t below = 1;
-	for (int l = 0; l < kernel->loops; l++) {
-		if (kernel->loop[l].reduction)
-			continue;
-		int at = digits++;
-		for (; at > 0 && kernel->result.stride[order[at - 1]] < kernel->result.stride[l];
-		        at--)
-			order[at] = order[at - 1];
-		order[at] = l;
-	}
 	*count = digits;
 	for (int d = digits - 1; d >= 0; d--) {
 		if (kernel->result.stride[order[d]] != below)

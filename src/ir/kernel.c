@@ -120,6 +120,21 @@ static int sequential_loops(const struct kernel *kernel)
 	return kernel->loops - (kernel->lanes > 1) - (kernel->row_unroll > 1);
 }
 
+int kernel_parallel_order(const struct kernel *kernel, int *order)
+{
+	const int64_t *stride = kernel->result.stride;
+	int count = 0;
+	for (int l = 0; l < kernel->loops; l++) {
+		if (kernel->loop[l].reduction)
+			continue;
+		int at = count++;
+		for (; at > 0 && stride[order[at - 1]] < stride[l]; at--)
+			order[at] = order[at - 1];
+		order[at] = l;
+	}
+	return count;
+}
+
 int kernel_outer_reduction(const struct kernel *kernel)
 {
 	for (int l = 0; l < sequential_loops(kernel); l++)

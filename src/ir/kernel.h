@@ -166,6 +166,9 @@ bool kernel_is_register_tile(const struct kernel *kernel);
 const struct op *kernel_mean_of(const struct op *op);
 /* the outermost sequential reduction loop of more than one point; -1: none */
 int kernel_outer_reduction(const struct kernel *kernel);
+/* Lists the parallel loops in `order` [loops], those of far elements of the result first; returns
+ * their number. */
+int kernel_parallel_order(const struct kernel *kernel, int *order);
 /* the innermost sequential reduction loop of more than one iteration, else the innermost one; -1:
  * none */
 int kernel_inner_reduction(const struct kernel *kernel);

@@ -383,16 +383,7 @@ static const struct type *part_type(struct contraction_lowering *l, struct acces
 	const struct kernel *kernel = l->c->op->kernel;
 	struct arena *arena = l->q->module->arena;
 	int *order = ARENA_ARRAY(arena, int, kernel->loops + 1);
-	int count = 0;
-	for (int i = 0; i < kernel->loops; i++) {
-		if (kernel->loop[i].reduction)
-			continue;
-		int at = count++;
-		for (; at > 0 && kernel->result.stride[order[at - 1]] < kernel->result.stride[i];
-		        at--)
-			order[at] = order[at - 1];
-		order[at] = i;
-	}
+	int count = kernel_parallel_order(kernel, order);
 	int64_t *extent = ARENA_ARRAY(arena, int64_t, count + 1);
 	for (int i = 0; i < count; i++)
 		extent[i] = order[i] == last_output(l) ? l->part.count : extent_of(l, order[i]);
