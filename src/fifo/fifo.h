@@ -25,7 +25,9 @@ struct fifo {
 	/* no other path connects its writer and its reader, directions ignored: it is in no cycle
 	 * of waits */
 	bool acyclic;
-	bool prefetch;   /* its words come from a loader that nothing else delays */
+	bool prefetch; /* its words come from a loader that nothing else delays */
+	/* its writer sends each word that it reads several times, from a memory of its own */
+	bool replayed;
 	bool full_depth; /* it holds all its words, whatever the search finds */
 	/* its depth was chosen where it was created, and is not changed */
 	bool fixed_depth;

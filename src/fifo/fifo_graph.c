@@ -82,6 +82,36 @@ static void find_prefetch(struct fifo_network *n)
 	}
 }
 
+/* Bytes that a process reads from FIFOs. */
+static int64_t fifo_bytes_read(const struct fifo_network *n, int process)
+{
+	int64_t bytes = 0;
+	for (int i = 0; i < n->count; i++)
+		if (n->fifo[i].reader == process)
+			bytes += n->fifo[i].whole * n->fifo[i].word_bytes;
+	return bytes;
+}
+
+/* The same; of a block channel what its writer reads. */
+static int64_t bytes_read(const struct fifo_network *n, int process)
+{
+	int64_t bytes = fifo_bytes_read(n, process);
+	for (int i = 0; i < n->count; i++)
+		if (n->fifo[i].reader == process && !n->fifo[i].sized)
+			bytes += fifo_bytes_read(n, n->fifo[i].writer);
+	return bytes;
+}
+
+/* Does the writer of words from memory send more bytes than it reads? */
+static bool is_replayed(const struct fifo_network *n, int number)
+{
+	const struct fifo *fifo = &n->fifo[number];
+	if (!fifo->sized || !attr_get(fifo->channel->def, KEY_STREAM_PREFETCH))
+		return false;
+	int64_t read = bytes_read(n, fifo->writer);
+	return read && fifo->whole * fifo->word_bytes > read;
+}
+
 struct fifo_network *fifo_collect(
         struct arena *arena, struct pass_context *context, struct module *module)
 {
@@ -114,6 +144,8 @@ struct fifo_network *fifo_collect(
 		        "channel %s has no writer or no reader",
 		        attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"));
 	find_prefetch(n);
+	for (int i = 0; i < n->count; i++)
+		n->fifo[i].replayed = is_replayed(n, i);
 	return n;
 }
 

@@ -38,6 +38,9 @@
 /* number of times that minimal depths are raised, */
 #define LOW_STEPS 3
 #define LOW_RAISED 4 /* by this factor */
+/* words of every FIFO in the first step, if the latest schedule gave no depths; eight times as many
+ * in the next */
+#define LOW_WORDS 64
 #define NOTHING_KNOWN (-1)
 #define PREFETCH_BYTES (INT64_C(1) << 18)
 #define PREFETCH_BYTES_MOST (INT64_C(1) << 20)
@@ -330,17 +333,19 @@ static void begin_latest_schedule(struct trimming *t, bool known, int64_t *depth
 		take(t, depth);
 }
 
-/* Multiplies the depths, but not beyond those that suffice. */
+/* Multiplies the depths, and raises them to `words`, but not beyond those that suffice. */
 static void raise_within(
-        const struct trimming *t, int64_t times, const int64_t *depth, int64_t *low)
+        const struct trimming *t, int64_t times, int64_t words, const int64_t *depth, int64_t *low)
 {
-	for (int i = 0; i < t->network->count; i++)
-		low[i] = times * low[i] < depth[i] ? times * low[i] : depth[i];
+	for (int i = 0; i < t->network->count; i++) {
+		int64_t more = times * low[i] > words ? times * low[i] : words;
+		low[i] = more < depth[i] ? more : depth[i];
+	}
 }
 
 /* Tries the fewest words between kernels with which the launch ends, then four times as many, and
- * so on, until they suffice. */
-static void begin_minimal(struct trimming *t, int64_t *depth)
+ * so on, until they suffice. words: that each FIFO has in the first step. */
+static void begin_minimal(struct trimming *t, int64_t words, int64_t *depth)
 {
 	struct fifo_network *n = t->network;
 	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
@@ -352,9 +357,10 @@ static void begin_minimal(struct trimming *t, int64_t *depth)
 	bool ends = fifo_repair(n, FIFO_RAISED_MOST, low);
 	bool good = false;
 	for (int step = 0; ends && !good && step < LOW_STEPS && n->budget > t->reserve; step++) {
-		raise_within(t, step ? LOW_RAISED : 1, depth, low);
+		raise_within(t, step ? LOW_RAISED : 1, words, depth, low);
 		copy(t, next, low);
-		raise_within(t, LOW_RAISED, depth, next);
+		words *= 2 * LOW_RAISED;
+		raise_within(t, LOW_RAISED, words, depth, next);
 		copy(t, t->trial, low);
 		good = suffices(t, t->trial, step + 1 < LOW_STEPS ? next : NULL);
 	}
@@ -518,8 +524,9 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 		copy(&t, depth, limit);
 	bool known = begin_capped_prefetch(&t, depth) && enough && !quick;
 	begin_latest_schedule(&t, known, depth);
+	bool lowered = memcmp(depth, limit, sizeof *depth * (size_t)n->count) != 0;
 	if (!quick && n->budget - t.reserve > LOW_WORTH * work)
-		begin_minimal(&t, depth);
+		begin_minimal(&t, lowered ? 0 : LOW_WORDS, depth);
 	buffer_after_processes(&t, depth);
 	buffer_before_forks(&t, depth);
 	if (quick || order)

@@ -74,7 +74,7 @@ static int64_t limit_of(const struct fifo *fifo, int64_t bytes)
 }
 
 /* The limit of each depth: all words that a die has room for; for prefetched words a short FIFO, if
- * all of them would take too much memory. */
+ * all of them would take too much memory or their writer has them in a memory of its own. */
 static int64_t *limits(struct fifo_network *n)
 {
 	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
@@ -88,10 +88,9 @@ static int64_t *limits(struct fifo_network *n)
 	        on_chip_budget(n->context) / choice_count(&n->context->choices, CHOICE_PREFETCH);
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *fifo = &n->fifo[i];
-		limit[i] =
-		        fifo->prefetch && !fifo->fixed_depth && !whole && fifo->safe < fifo->whole
-		        ? FIFO_SHORT
-		        : limit_of(fifo, share);
+		bool held = fifo->replayed || (fifo->prefetch && !whole);
+		bool is_short = held && !fifo->fixed_depth && fifo->safe < fifo->whole;
+		limit[i] = is_short ? FIFO_SHORT : limit_of(fifo, share);
 	}
 	return limit;
 }

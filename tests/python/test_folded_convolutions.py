@@ -322,6 +322,23 @@ def test_weights_that_do_not_fit_are_held_block_by_block(core_built, tmp_path):
     assert blocks < 1.2 * held
 
 
+def test_no_fifo_holds_what_a_converter_sends_again(core_built, tmp_path):
+    """Biases and scales are sent again for each pixel from a converter's memory: a FIFO of many of
+    them holds nothing that is not there already, and memory is short for what has to wait.
+    """
+    network = Network(9)
+    x = network.image(3, 16, 112, 112)
+    for _ in range(5):
+        x = network.add(network.convolution(network.convolution(x, 16), 16), x)
+    source = tmp_path / "network.mlir"
+    source.write_text(network.text(x))
+    found = stc("compile", source, "-o", tmp_path / "design")
+    assert found.returncode == 0, found.stderr
+    text = (tmp_path / "design" / "design.mlir").read_text()
+    depths = re.findall(r'"s_convert_\d+", stream.prefetch, stream.required_depth = (\d+)', text)
+    assert depths and max(map(int, depths)) <= 32
+
+
 def test_a_board_with_two_ports_takes_weights_of_any_width(core_built, tmp_path):
     """Words of several widths come through the adapters that there are."""
     network = Network(5)
