@@ -26,7 +26,8 @@ static const char *const flags[] = { "-O3", "-march=native", "-fno-trapping-math
 #define FLAGS ((int)(sizeof flags / sizeof *flags))
 
 static const char *const headers[] = { "st_math.h", "st_functions.h", "st_integer.h", "st_narrow.h",
-	"ap_int.h", "st_fibre.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.h" };
+	"st_double.h", "ap_int.h", "st_fibre.h", "hls_stream.h", "hls_streamofblocks.h",
+	"hls_vector.h" };
 #define HEADERS ((int)(sizeof headers / sizeof *headers))
 
 struct build {

@@ -16,6 +16,7 @@ static const struct {
 	{ "runtime/include/st_functions.h", "hls/st_functions.h" },
 	{ "runtime/include/st_integer.h", "hls/st_integer.h" },
 	{ "runtime/include/st_narrow.h", "hls/st_narrow.h" },
+	{ "runtime/include/st_double.h", "hls/st_double.h" },
 	{ "runtime/include/ap_int.h", "hls/csim/ap_int.h" },
 	{ "runtime/include/st_fibre.h", "hls/csim/st_fibre.h" },
 	{ "runtime/include/hls_stream.h", "hls/csim/hls_stream.h" },

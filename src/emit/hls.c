@@ -13,7 +13,7 @@ static const char *const head = "#include \"hls_stream.h\"\n"
                                 "%s%s"
                                 "#include \"st_integer.h\"\n"
                                 "#include \"st_math.h\"\n"
-                                "%s"
+                                "%s%s"
                                 "\n"
                                 "#ifndef ST_PROCESS\n"
                                 "#define ST_PROCESS(f, ...) f(__VA_ARGS__)\n"
@@ -506,8 +506,9 @@ bool emit_hls_phases(const struct phases *phases, const struct platform *platfor
 	write_top(&e, &all, top, &region);
 	const char *integers = e.narrow || e.counts ? "#include \"ap_int.h\"\n" : "";
 	const char *narrow = e.narrow ? "#include \"st_narrow.h\"\n" : "";
+	const char *doubles = e.doubles ? "#include \"st_double.h\"\n" : "";
 	const char *block_streams = blocks ? "#include \"hls_streamofblocks.h\"\n" : "";
-	text_add(out, head, integers, block_streams, narrow);
+	text_add(out, head, integers, block_streams, narrow, doubles);
 	const struct text *parts[] = { &e.typedefs, &e.helpers, &processes, &region };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		text_add_bytes(out, parts[i]->data ? parts[i]->data : "", parts[i]->size);

@@ -62,8 +62,9 @@ struct emitter {
 	struct text typedefs, helpers;
 	struct map made; /* helper functions already emitted */
 	bool failed;
-	bool narrow; /* half floats or 4-bit integers are used */
-	bool counts; /* counters have widths of their own */
+	bool narrow;  /* half floats or 4-bit integers are used */
+	bool doubles; /* f64 is used */
+	bool counts;  /* counters have widths of their own */
 	/* the current process */
 	struct op *process;
 	const struct op *call; /* that starts it */

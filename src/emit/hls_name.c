@@ -1,6 +1,7 @@
 /* Identifiers and types of the emitted C++: unique names that are legal in C++, Verilog and VHDL,
  * and typedefs of words and blocks. */
 #include "emit/hls.h"
+#include "ir/double_forms.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -389,6 +390,10 @@ static const char *scalar_name(struct emitter *e, const struct type *type)
 		return "int";
 	if (type->kind == TYPE_FLOAT && type->width == 32)
 		return "float";
+	if (type_is_double(type)) {
+		e->doubles = true;
+		return "double";
+	}
 	if (hls_is_half(type)) {
 		e->narrow = true;
 		return type->kind == TYPE_BFLOAT ? "st_bf16" : "st_f16";
@@ -404,7 +409,7 @@ static const char *scalar_name(struct emitter *e, const struct type *type)
 		return text_format(e->arena, "int%d_t", type->width);
 	diag_error(e->module->diag, e->process ? e->process->location : NOWHERE,
 	        "a design cannot hold numbers of type %s", type->text);
-	diag_note(e->module->diag, "f32, f16, bf16, i1, i4, i8, i16, i32 and i64 can be held");
+	diag_note(e->module->diag, "f64, f32, f16, bf16, i1, i4, i8, i16, i32 and i64 can be held");
 	e->failed = true;
 	return "int";
 }

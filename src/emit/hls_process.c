@@ -85,16 +85,19 @@ static void define(struct emitter *e, struct op *op, struct spelling expression)
 
 typedef void emit_function(struct emitter *e, struct op *op);
 
-static float splat_real(const struct type *scalar, const void *data)
+static double splat_real(const struct type *scalar, const void *data)
 {
+	double wide;
 	float real;
 	uint16_t half;
 	memcpy(&half, data, sizeof half);
 	if (scalar->width == 16)
-		return scalar->kind == TYPE_BFLOAT ? st_float((uint32_t)half << 16)
-		                                   : st_f16_value(half);
+		return (double)(scalar->kind == TYPE_BFLOAT ? st_float((uint32_t)half << 16)
+		                                            : st_f16_value(half));
+	if (scalar->width == 64)
+		return memcpy(&wide, data, sizeof wide), wide;
 	memcpy(&real, data, sizeof real);
-	return real;
+	return (double)real;
 }
 
 static int64_t splat_integer(const struct attr *value)
@@ -115,7 +118,7 @@ static void emit_constant(struct emitter *e, struct op *op)
 		struct attr one = { .kind = type_is_real(scalar) ? ATTR_FLOAT : ATTR_INTEGER,
 			.type = scalar };
 		if (type_is_real(scalar))
-			one.real = (double)splat_real(scalar, value->data);
+			one.real = splat_real(scalar, value->data);
 		else
 			one.integer = splat_integer(value);
 		value = arena_copy(e->arena, &one, sizeof one);

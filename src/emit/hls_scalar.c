@@ -1,6 +1,7 @@
 /* Emits scalar operations by a table from operation to C++.  In it $0 $1 $2 are operands, $T the
  * result's type, $W its bits, $U the unsigned type of operand 0. */
 #include "emit/hls.h"
+#include "ir/double_forms.h"
 #include "ir/narrow_product.h"
 #include <math.h>
 #include <stdlib.h>
@@ -141,6 +142,21 @@ static const char *const integer_comparisons[INTEGER_PREDICATES] = {
 	[CMPI_UGE] = "(uint64_t)$0 >= (uint64_t)$1",
 };
 
+/* Conversions whose text depends on f64. */
+static const char *double_conversion(const struct op *op)
+{
+	const struct type *from = type_scalar(op->operand[0]->type);
+	const struct type *to = type_scalar(op->result[0]->type);
+	bool narrow = type_is_double(from) && !type_is_double(to);
+	if (op->code == OP_TRUNCF && narrow)
+		return to->width == 32 ? "(float)$0" : "st_round_odd($0)";
+	if (!type_is_double(to))
+		return NULL;
+	if (op->code == OP_UITOFP)
+		return "(double)($U)$0";
+	return op->code == OP_SITOFP || op->code == OP_EXTF ? "(double)$0" : NULL;
+}
+
 const char *hls_bracket(struct arena *arena, const struct spelling *spelling)
 {
 	return spelling->atomic ? spelling->text : text_format(arena, "(%s)", spelling->text);
@@ -177,9 +193,20 @@ static const char *division(const struct op *op)
 	return op->code == OP_DIVSI ? "$0 / $1" : "$0 % $1";
 }
 
+/* Are all numbers of f64 such that C++ has the operation on them? */
+static bool has_type(const struct op *op)
+{
+	bool wide = type_is_double(type_scalar(op->result[0]->type));
+	for (int i = 0; i < op->operands; i++)
+		wide = wide || type_is_double(type_scalar(op->operand[i]->type));
+	return !wide || has_double_form(op->code);
+}
+
 static const char *form_of(const struct op *op)
 {
 	const struct type *last = type_scalar(op->operand[op->operands - 1]->type);
+	if (!has_type(op))
+		return NULL;
 	if (op->code == OP_CMPF || op->code == OP_CMPI)
 		return comparison(op);
 	if (op->code == OP_SELECT)
@@ -192,6 +219,8 @@ static const char *form_of(const struct op *op)
 	if (is_bit(last))
 		return bit_forms[op->code];
 	const char *plain = division(op);
+	if (!plain)
+		plain = double_conversion(op);
 	if (plain)
 		return plain;
 	if (narrow_factor(op) >= 0)
@@ -271,12 +300,27 @@ static const char *real_constant(struct emitter *e, double real)
 	return text_format(e->arena, strpbrk(text, ".e") ? "%sf" : "%s.0f", text);
 }
 
+static const char *double_constant(struct emitter *e, double real)
+{
+	if (isnan(real))
+		return "st_double(0x7ff8000000000000u)";
+	if (isinf(real))
+		return real > 0 ? "st_double(0x7ff0000000000000u)"
+		                : "-st_double(0x7ff0000000000000u)";
+	char *text = text_format(e->arena, "%.15g", real);
+	for (int digits = 16; strtod(text, NULL) != real; digits++)
+		text = text_format(e->arena, "%.*g", digits, real);
+	return strpbrk(text, ".e") ? text : text_format(e->arena, "%s.0", text);
+}
+
 const char *hls_constant(
         struct emitter *e, const struct op *op, const struct attr *attr, const struct type *scalar)
 {
 	if (hls_is_half(scalar) && attr->kind == ATTR_FLOAT)
 		return text_format(
 		        e->arena, "%s(%s)", hls_type(e, scalar), real_constant(e, attr->real));
+	if (type_is_double(scalar) && attr->kind == ATTR_FLOAT)
+		return double_constant(e, attr->real);
 	if (type_is_real(scalar) && attr->kind == ATTR_FLOAT)
 		return real_constant(e, attr->real);
 	if (attr->kind != ATTR_INTEGER && attr->kind != ATTR_BOOL) {

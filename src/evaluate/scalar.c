@@ -6,7 +6,8 @@
 
 enum register_class { F32, F64, INT, CLASSES };
 
-/* f64 exists only before demote_f64, so its elementary functions may be libm's. */
+/* Elementary functions of f64 exist only before demote_f64, so they may be libm's; the others
+ * (double_forms.h) are exact or correctly rounded there. */
 #define UNARY(name, type, function)                                                                \
 	static void name(                                                                          \
 	        const struct scalar_op *op, void *out, const void *const *in, int64_t count)       \

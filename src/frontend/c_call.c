@@ -63,6 +63,14 @@ static enum op_code code_of(const char *name)
 	return OP_NONE;
 }
 
+const char *c_function_of(enum op_code code)
+{
+	for (int i = 0; i < FUNCTIONS; i++)
+		if (functions[i].code == code)
+			return functions[i].name;
+	return op_info[code].name;
+}
+
 static struct c_value unknown(struct c_reader *reader, CXCursor cursor, const char *name)
 {
 	struct closest_name nearest = { .wanted = name };

@@ -59,6 +59,7 @@ struct c_reader {
 	const struct poly_condition *domain; /* of the current statement */
 	const struct poly_condition *when;   /* of the current expression */
 	struct region_statement *statement;  /* whose expression is read */
+	CXCursor written;                    /* the statement in C */
 	VEC(struct c_guard) guards;
 	int depth;               /* nesting */
 	int conditions;          /* hidden scalars made */
@@ -145,6 +146,10 @@ bool c_end_statement(
 void c_find_sizes(struct c_reader *reader); /* fills sizes */
 /* An integer parameter in the expression whose value is not known; NULL: there is none. */
 const char *c_unknown_size(struct c_reader *reader, CXCursor cursor);
+
+/* --- c_double.c --- */
+/* Notes the literal that makes a statement on floats one in double precision. */
+void c_note_double(struct c_reader *reader, CXCursor cursor);
 
 /* --- c_pragma.c --- */
 void c_read_pragmas(struct c_reader *reader);

@@ -13,6 +13,7 @@ void c_begin_statement(struct c_reader *reader, CXCursor cursor)
 {
 	reader->statement = ARENA_NEW(reader->arena, struct region_statement);
 	struct region_statement *statement = reader->statement;
+	reader->written = cursor;
 	statement->location = c_place(reader, cursor);
 	statement->text = c_tokens(reader, cursor);
 	statement->affine.dims = reader->loops;
@@ -53,6 +54,7 @@ bool c_end_statement(
 	body->result = guarded(reader, target, value);
 	statement->affine.write = *target;
 	body_remove_dead(reader->module, body);
+	c_note_double(reader, reader->written);
 	VEC_PUSH(reader->arena, &reader->region->statements, *statement);
 	reader->position[reader->loops]++;
 	return true;

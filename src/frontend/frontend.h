@@ -21,6 +21,8 @@ struct c_source {
 	size_t size;
 };
 
+/* What C calls an operation, in double precision. */
+const char *c_function_of(enum op_code code);
 /* Is it the name of a C file? */
 bool c_is_source(const char *file);
 /* NULL after diagnostics in module->diag. */

@@ -1,5 +1,5 @@
 /* Operations, blocks and modules: the op table, building, walking. */
-#include "ir/ir.h"
+#include "ir/double_forms.h"
 #include <string.h>
 
 #define T LEVEL_TENSOR
@@ -47,6 +47,40 @@ enum op_code op_code_of(const char *name, size_t size)
 		if (strlen(op_info[code].name) == size && !memcmp(op_info[code].name, name, size))
 			return (enum op_code)code;
 	return OP_NONE;
+}
+
+bool type_is_double(const struct type *scalar)
+{
+	return scalar->kind == TYPE_FLOAT && scalar->width == 64;
+}
+
+bool has_double_form(enum op_code code)
+{
+	switch (code) {
+	case OP_ADDF:
+	case OP_SUBF:
+	case OP_MULF:
+	case OP_DIVF:
+	case OP_NEGF:
+	case OP_MAXIMUMF:
+	case OP_MINIMUMF:
+	case OP_MAXNUMF:
+	case OP_MINNUMF:
+	case OP_CMPF:
+	case OP_SELECT:
+	case OP_SITOFP:
+	case OP_UITOFP:
+	case OP_FPTOSI:
+	case OP_FPTOUI:
+	case OP_EXTF:
+	case OP_TRUNCF:
+	case OP_ABSF:
+	case OP_SQRT:
+	case OP_FLOOR:
+	case OP_CEIL:
+	case OP_ROUNDEVEN: return true;
+	default: return false;
+	}
 }
 
 struct module *module_new(

@@ -34,7 +34,7 @@ const struct pass passes[] = {
 	        "kernels over root tensors, no views"),
 	PASS(count_unfused, T, T, EXACT, "kernels",
 	        "the module records the bytes of its intermediates before elementwise fusion"),
-	PASS(demote_f64, T, T, APPROXIMATE, "kernels", "no f64 inside"),
+	PASS(demote_f64, T, T, APPROXIMATE, "kernels", "no f64 inside, except in functions of C"),
 	PASS(merge_common, T, T, EXACT, "kernels", "no two kernels compute the same"),
 	PASS(split_by_consumer, T, T, EXACT, "kernels",
 	        "a result that is read in disjoint slices is computed slice by slice"),

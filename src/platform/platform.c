@@ -1,5 +1,6 @@
 /* Reads platforms/NAME.json. A figure is {"value": …, "source": …}; a row of `operators` is
- * {latency, dsp, lut, ff, source}, or {parts, chain, source} for a function composed of other rows.
+ * {latency, dsp, lut, ff, source}, or {parts, chain, source} for a function composed of other rows;
+ * one of `operators_f64` is {latency, dsp, lut, ff, source}.
  * Figures that a file with "like": NAME lacks are taken from that platform. */
 #include "platform/platform.h"
 #include "base/data.h"
@@ -243,7 +244,7 @@ static const struct figure_bounds operator_bounds = { 0, 1e6 };
 struct operator_row {
 	struct platform_reader *reader;
 	const struct platform *platform;
-	const char *path, *name; /* its file, and the operator */
+	const char *path, *group, *name; /* its file, and the operator */
 	const cJSON *json;
 };
 
@@ -251,7 +252,7 @@ static int row_number(const struct operator_row *row, const char *key)
 {
 	struct platform_reader *reader = row->reader;
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, key);
-	const char *full = text_format(reader->arena, "operators.%s.%s", row->name, key);
+	const char *full = text_format(reader->arena, "%s.%s.%s", row->group, row->name, key);
 	if (cJSON_IsNumber(item))
 		return in_range(reader, row->path, full, item->valuedouble, operator_bounds)
 		        ? (int)item->valuedouble
@@ -303,20 +304,27 @@ static void add_parts(
 	}
 }
 
+static struct operator_cost read_simple(const struct operator_row *row)
+{
+	struct operator_cost cost = { 0 };
+	if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(row->json, "source")))
+		complain(row->reader, row->path, "'%s.%s' names no source", row->group, row->name);
+	cost.latency = row_number(row, "latency");
+	cost.dsp = row_number(row, "dsp");
+	cost.lut = row_number(row, "lut");
+	cost.ff = row_number(row, "ff");
+	return cost;
+}
+
 static struct operator_cost read_row(const struct operator_row *row)
 {
 	struct operator_cost cost = { 0 };
 	const cJSON *parts = cJSON_GetObjectItemCaseSensitive(row->json, "parts");
 	const cJSON *chain = cJSON_GetObjectItemCaseSensitive(row->json, "chain");
+	if (!parts)
+		return read_simple(row);
 	if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(row->json, "source")))
-		complain(row->reader, row->path, "'operators.%s' names no source", row->name);
-	if (!parts) {
-		cost.latency = row_number(row, "latency");
-		cost.dsp = row_number(row, "dsp");
-		cost.lut = row_number(row, "lut");
-		cost.ff = row_number(row, "ff");
-		return cost;
-	}
+		complain(row->reader, row->path, "'%s.%s' names no source", row->group, row->name);
 	add_parts(row, parts, false, &cost);
 	add_parts(row, chain, true, &cost);
 	return cost;
@@ -333,9 +341,10 @@ static void read_operators(struct platform_reader *reader, struct platform *plat
 {
 	for (int composed = 0; composed < 2; composed++)
 		for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
-			struct operator_row row = {
-				.reader = reader, .platform = platform, .name = op_info[code].name
-			};
+			struct operator_row row = { .reader = reader,
+				.platform = platform,
+				.group = "operators",
+				.name = op_info[code].name };
 			if (!has_cost((enum op_code)code))
 				continue;
 			row.json = find_row(reader, "operators", row.name, &row.path);
@@ -347,6 +356,25 @@ static void read_operators(struct platform_reader *reader, struct platform *plat
 				complain(reader, reader->file[0].path,
 				        "the figure 'operators.%s' is missing", row.name);
 		}
+}
+
+/* Without a row: three operators for f32, with 1.5 times the latency. */
+static void read_double_operators(struct platform_reader *reader, struct platform *platform)
+{
+	for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
+		struct operator_row row = { .reader = reader,
+			.platform = platform,
+			.group = "operators_f64",
+			.name = op_info[code].name };
+		if (!has_cost((enum op_code)code))
+			continue;
+		struct operator_cost cost = platform->cost[code];
+		row.json = find_row(reader, row.group, row.name, &row.path);
+		platform->double_cost[code] = row.json
+		        ? read_simple(&row)
+		        : (struct operator_cost){ (cost.latency * 3 + 1) / 2, cost.dsp * 3,
+			          cost.lut * 3, cost.ff * 3 };
+	}
 }
 
 /* Checks figures against each other. */
@@ -374,7 +402,7 @@ static bool has_text(const char *left, const char *right)
 static const char *nearest_key(const char *group, const char *key)
 {
 	static const char *const texts[] = { "name", "part", "xpfm", "memory_tag", "like", "dies",
-		"operators" };
+		"operators", "operators_f64" };
 	struct closest_name closest_name = { .wanted = key };
 	for (size_t i = 0; !group && i < COUNT(texts); i++)
 		closest_name_consider(&closest_name, texts[i]);
@@ -384,7 +412,8 @@ static const char *nearest_key(const char *group, const char *key)
 			        group || !figures[i].group ? figures[i].key : figures[i].group);
 	for (size_t i = 0; has_text(group, "dies") && i < COUNT(resource_keys); i++)
 		closest_name_consider(&closest_name, resource_keys[i].key);
-	for (int code = OP_NONE + 1; has_text(group, "operators") && code < OP_COUNT; code++)
+	bool operators = has_text(group, "operators") || has_text(group, "operators_f64");
+	for (int code = OP_NONE + 1; operators && code < OP_COUNT; code++)
 		if (has_cost((enum op_code)code))
 			closest_name_consider(&closest_name, op_info[code].name);
 	return closest_name.found;
@@ -419,7 +448,8 @@ static void check_file(struct platform_reader *reader, const struct file *file)
 	check_keys(reader, file->path, NULL, file->json);
 	cJSON_ArrayForEach(item, file->json)
 	{
-		bool group = !strcmp(item->string, "operators");
+		bool group = has_text(item->string, "operators") ||
+		        has_text(item->string, "operators_f64");
 		for (size_t i = 0; i < COUNT(figures); i++)
 			group |= has_text(item->string, figures[i].group);
 		if (group && cJSON_IsObject(item))
@@ -518,6 +548,7 @@ const struct platform *platform_load(struct arena *arena, struct diag *diag, con
 		read_figures(&reader, platform);
 		read_dies(&reader, platform);
 		read_operators(&reader, platform);
+		read_double_operators(&reader, platform);
 		check_consistency(&reader, platform);
 	}
 	for (int i = 0; i < reader.files; i++)
@@ -578,15 +609,13 @@ struct operator_cost platform_product(const struct platform *platform, int bits)
 		(cost.ff * bits + 31) / 32 };
 }
 
-/* The table is for 32 bits; f64 counts as three such operators with 1.5 times the latency, narrow
- * floats compute as f32. */
+/* The table is for 32 bits; narrow floats compute as f32. */
 struct operator_cost platform_operator(
         const struct platform *platform, enum op_code code, const struct type *scalar)
 {
 	struct operator_cost cost = platform->cost[code];
 	if (scalar->kind == TYPE_FLOAT && scalar->width == 64)
-		return (struct operator_cost){ (cost.latency * 3 + 1) / 2, cost.dsp * 3,
-			cost.lut * 3, cost.ff * 3 };
+		return platform->double_cost[code];
 	if (scalar->kind != TYPE_INTEGER)
 		return cost;
 	if (code == OP_MULI)

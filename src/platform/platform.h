@@ -47,6 +47,8 @@ struct platform {
 	double idle_watts;                   /* board configured but idle */
 	/* for f32, or i32 where the op is an integer op */
 	struct operator_cost cost[OP_COUNT];
+	/* for f64; where the platform has no figures, derived from those for f32 */
+	struct operator_cost double_cost[OP_COUNT];
 	/* one m_axi adapter of port_bits that writes, with default outstanding requests and
 	 * burst */
 	struct resources port_cost;

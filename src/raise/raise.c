@@ -1,33 +1,44 @@
 /* From a C function to kernels at tensor level: main's signature, then a kernel for each live
  * statement. */
+#include "frontend/frontend.h"
+#include "ir/double_forms.h"
 #include "raise/raise_internal.h"
 
-static bool is_double(const struct type *type)
+static bool refuse_double(
+        struct raising *r, const struct region_statement *statement, enum op_code code)
 {
-	return type->kind == TYPE_FLOAT && type->width == 64;
-}
-
-static bool refuse_double(struct raising *r, struct location location, const char *what)
-{
-	diag_error(r->module->diag, location, "`%s` is computed in double precision", what);
+	const char *name = c_function_of(code);
+	diag_error(r->module->diag, statement->location,
+	        "`%s` computes %s in double precision, which designs do in float only",
+	        statement->text, name);
 	return diag_note(r->module->diag,
-	        "accepted is float: literals as 0.5f, functions as sqrtf; of PolyBench -D "
-	        "DATA_TYPE_IS_FLOAT");
+	        "accepted in double are + - * /, comparisons, conversions, sqrt, fabs, fmax, fmin, "
+	        "floor, ceil and rint; in float, %sf",
+	        name);
 }
 
-/* Designs have no units for f64. */
-static bool check_types(struct raising *r)
+/* Does the node compute in f64? */
+static bool is_wide(const struct body *body, const struct node *node)
 {
-	for (size_t i = 0; i < r->region->arrays.count; i++) {
-		const struct region_array *array = &r->region->arrays.data[i];
-		if (is_double(array->type))
-			return refuse_double(r, array->location, array->name);
-	}
+	bool wide = type_is_double(node->type);
+	for (int k = 0; k < body_arguments(node); k++)
+		wide = wide || type_is_double(body->node[node->argument[k]].type);
+	return wide;
+}
+
+/* Not every operation has a form in f64. Sets whether there is any f64. */
+static bool check_types(struct raising *r, bool *wide)
+{
 	for (int i = 0; i < r->ordered; i++) {
 		const struct region_statement *statement = raise_origin(r, r->order[i]);
-		for (int n = 0; statement && n < statement->body.count; n++)
-			if (is_double(statement->body.node[n].type))
-				return refuse_double(r, statement->location, statement->text);
+		const struct body *body = statement ? &statement->body : NULL;
+		for (int n = 0; body && n < body->count; n++) {
+			const struct node *node = &body->node[n];
+			*wide = *wide || is_wide(body, node);
+			if (node->kind == NODE_OP && is_wide(body, node) &&
+			        !has_double_form(node->code))
+				return refuse_double(r, statement, node->code);
+		}
 	}
 	return true;
 }
@@ -140,12 +151,15 @@ bool raise_region(
 		.region = region,
 		.options = options,
 		.names = map_new(module->arena) };
+	bool wide = false;
 	raise_make_program(&r);
-	if (!check_outputs(&r) || !raise_order(&r) || !check_types(&r))
+	if (!check_outputs(&r) || !raise_order(&r) || !check_types(&r, &wide))
 		return false;
 	r.layout = ARENA_ARRAY(r.arena, struct raise_layout, r.instances);
 	r.initial = ARENA_ARRAY(r.arena, struct value *, r.program.arrays);
-	make_main(&r);
+	struct op *main = make_main(&r);
+	if (wide)
+		attr_set(module, main, KEY_STREAM_DOUBLE, attr_unit(module));
 	for (int i = 0; i < r.ordered; i++)
 		if (!raise_kernel(&r, r.order[i]))
 			return false;

@@ -1,7 +1,8 @@
-/* Turns 64-bit floats into 32-bit ones: values, constants, bodies and main's signature.
+/* Turns 64-bit floats into 32-bit ones: values, constants, bodies and main's signature. A function
+ * of C keeps them: its author chose them.
  * Before: f64 sums, as PyTorch asks for in variances      After: f32 sums, no conversions
  * Needs: kernels.
- * Guarantees: no f64 is left; integers keep their width.
+ * Guarantees: no f64 is left, except in functions of C; integers keep their width.
  * Approximating: sums are formed in f32.
  * Ends: each operation is visited once. */
 #include "ir/kernel_edit.h"
@@ -97,6 +98,8 @@ bool demote_f64(struct pass_context *context, struct module *module)
 {
 	(void)context;
 	struct op *main = module_main(module);
+	if (attr_get(main, KEY_STREAM_DOUBLE))
+		return true;
 	ir_walk(main->region[0], demote_op, module);
 	demote_signature(module, main);
 	return true;

@@ -2,6 +2,9 @@
 bits as in C.
 """
 
+import ctypes
+import json
+import re
 import subprocess
 
 import numpy as np
@@ -10,6 +13,7 @@ from conftest import ROOT, stc
 from streamtensor import core
 
 ROWS, COLUMNS, TERMS = 64, 48, 32
+NUMPY_TYPES = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i8": "i1"}
 
 
 def test_gemm_in_c_runs_from_files(core_built, tmp_path):
@@ -51,3 +55,44 @@ def test_a_value_used_twice_in_every_statement_compiles_in_linear_time(core_buil
     source.write_text("void shared(float x[8], float y[1]) {\n" + "\n".join(lines) + "\n}\n")
     result = stc("compile", source, "--top", "shared", "--reassociate", "-o", tmp_path / "design")
     assert result.returncode == 0, result.stderr
+
+
+def test_double_precision_gives_the_bits_of_c(core_built, tmp_path):
+    """Values at the edges too: zeros of both signs, NaN, infinities, halves between integers."""
+    source = ROOT / "tests/c/double.c"
+    library = tmp_path / "double.so"
+    flags = ["-O0", "-ffp-contract=off", "-fexcess-precision=16", "-shared", "-fPIC"]
+    subprocess.run(["cc", *flags, source, "-o", library, "-lm"], check=True)
+    edges = [0.0, -0.0, 0.5, -0.5, 2.5, -1.5, np.inf, -np.inf, np.nan, 1e-310, 1e30, 4.5e15]
+    random = np.random.default_rng(2)
+    for function in ("mixed", "edges"):
+        design = tmp_path / function
+        compiler = core.find_file(core.COMPILER)
+        subprocess.run([compiler, "compile", source, "--top", function, "-o", design], check=True)
+        manifest = json.loads((design / "manifest.json").read_text())
+        head = re.search(rf"void {function}\((.*?)\)\n", source.read_text(), re.S).group(1)
+        arrays = {}
+        for tensor in manifest["inputs"] + manifest["outputs"]:
+            number = np.dtype(NUMPY_TYPES[tensor["dtype"]])
+            value = random.standard_normal(tensor["shape"])
+            if function == "edges":
+                value[: len(edges)] = random.permutation(edges)
+            if number.kind == "i":
+                value = value * 1000
+            arrays.setdefault(tensor["name"], value.astype(number))
+        words = []
+        for tensor in manifest["inputs"]:
+            path = tmp_path / f"{tensor['name']}.npy"
+            np.save(path, arrays[tensor["name"]])
+            words += ["--in", f"{tensor['name']}={path}"]
+        for tensor in manifest["outputs"]:
+            words += ["--out", f"{tensor['name']}={tmp_path / tensor['name']}_out.npy"]
+        subprocess.run([compiler, "run", design, *words], check=True)
+        parameters = [arrays[name] for name in re.findall(r"(\w+)\[N\]", head)]
+        call = getattr(ctypes.CDLL(str(library)), function)
+        call(*(ctypes.c_void_p(array.ctypes.data) for array in parameters))
+        for tensor in manifest["outputs"]:
+            found = np.load(tmp_path / f"{tensor['name']}_out.npy")
+            expected = arrays[tensor["name"]]
+            same = (found == expected) & (np.signbit(found) == np.signbit(expected))
+            assert np.all(same | (np.isnan(found) & np.isnan(expected))), (function, tensor)

@@ -4,6 +4,7 @@
 #define C_TRIAL_H
 #include "base/data.h"
 #include "evaluate/eval.h"
+#include "evaluate/scalar.h"
 #include "frontend/frontend.h"
 #include "pipeline/passes.h"
 #include "platform/platform.h"
@@ -82,8 +83,10 @@ static inline int64_t c_elements(const struct region_array *array)
 
 static inline const char *c_type_name(const struct type *type)
 {
+	if (type_is_real(type) && type->width == 16)
+		return type->kind == TYPE_BFLOAT ? "__bf16" : "_Float16";
 	if (type_is_real(type))
-		return "float";
+		return type->width == 64 ? "double" : "float";
 	switch (type->width) {
 	case 1: return "_Bool";
 	case 8: return "signed char";
@@ -99,16 +102,23 @@ static inline uint64_t c_next(uint64_t *state)
 	return *state >> 33;
 }
 
+/* A number as it lies in an array. */
+static inline union scalar c_number(const struct type *type, int64_t number)
+{
+	union scalar stored = { .integer = 0 };
+	union scalar value = scalar_constant(
+	        type, (double)number / 1000.0, type->width == 1 ? number & 1 : number);
+	scalar_write(type, &value, &stored, 0, 1, 1);
+	return stored;
+}
+
 static inline void c_fill(const struct region_array *array, void *data, uint64_t *state)
 {
 	for (int64_t i = 0; i < c_elements(array); i++) {
 		int64_t number = (int64_t)(c_next(state) % 2001) - 900;
 		size_t bytes = (size_t)(array->type->width + 7) / 8;
-		float real = (float)number / 1000.0f;
-		if (array->type->width == 1)
-			number &= 1;
-		memcpy((char *)data + (size_t)i * bytes,
-		        type_is_real(array->type) ? (void *)&real : (void *)&number, bytes);
+		union scalar stored = c_number(array->type, number);
+		memcpy((char *)data + (size_t)i * bytes, &stored, bytes);
 	}
 }
 
@@ -131,7 +141,8 @@ static inline void *c_compile(struct c_trial *t, const char *base)
 	fwrite(code.data, 1, code.size, file);
 	fclose(file);
 	const char *command = text_format(t->arena,
-	        "cc -O0 -ffp-contract=off -w -shared -fPIC -o %s.so %s.c -lm", base, base);
+	        "cc -O0 -ffp-contract=off -fexcess-precision=16 -w -shared -fPIC -o %s.so %s.c -lm",
+	        base, base);
 	assert_int_equal(system(command), 0);
 	void *library = dlopen(text_format(t->arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL);
 	assert_non_null(library);
@@ -194,20 +205,25 @@ static inline const void *c_expected(const struct c_trial *t, const char *name)
 	return NULL;
 }
 
+static inline double c_real_of(const struct type *type, const void *stored)
+{
+	union scalar value = { .integer = 0 };
+	scalar_read(type, &value, stored, 0, 1, 1);
+	return type->width == 64 ? value.f64 : (double)value.f32;
+}
+
 /* The same bits (a NaN has many), or apart by that much where the order of sums is free. */
 static inline bool c_same(
         const struct type *tensor, const void *left, const void *right, float allowed)
 {
 	const struct type *type = type_scalar(tensor);
-	float a = 0;
-	float b = 0;
 	if (!memcmp(left, right, (size_t)(type->width + 7) / 8))
 		return true;
 	if (!type_is_real(type))
 		return false;
-	memcpy(&a, left, sizeof a);
-	memcpy(&b, right, sizeof b);
-	return (isnan(a) && isnan(b)) || fabsf(a - b) <= allowed * fmaxf(1, fabsf(b));
+	double a = c_real_of(type, left);
+	double b = c_real_of(type, right);
+	return (isnan(a) && isnan(b)) || fabs(a - b) <= (double)allowed * fmax(1, fabs(b));
 }
 
 /* Results keep the order and the names of the module as it was read. */

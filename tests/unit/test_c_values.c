@@ -57,6 +57,18 @@ static void test_types(void **state)
 	assert_int_equal(failures, 0);
 }
 
+/* Numbers of f64 stay so in every pass. */
+static void test_double_precision(void **state)
+{
+	(void)state;
+	static const char *const functions[] = { "gemm", "correlation", "jacobi_1d", "trisolv",
+		"mixed", "edges" };
+	int failures = 0;
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		failures += !passes_all("double.c", functions[i], true, false);
+	assert_int_equal(failures, 0);
+}
+
 /* What takes sums of products along their terms then has several partial sums. */
 static void test_free_order_of_sums(void **state)
 {
@@ -73,6 +85,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_graphs_of_kernels),
 		cmocka_unit_test(test_values_carried_by_loops), cmocka_unit_test(test_types),
+		cmocka_unit_test(test_double_precision),
 		cmocka_unit_test(test_free_order_of_sums) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,10 @@ static void operators_follow_the_width(void **state)
 	assert_int_equal(platform_operator(p, OP_MULI, type_integer(module, 32)).dsp, 3);
 	assert_int_equal(platform_operator(p, OP_MULI, type_integer(module, 64)).dsp, 10);
 	assert_int_equal(platform_operator(p, OP_ADDI, type_integer(module, 16)).lut, 16);
-	assert_int_equal(platform_operator(p, OP_MULF, type_float(module, 64)).dsp, 9);
+	assert_int_equal(platform_operator(p, OP_MULF, type_float(module, 64)).dsp, 8);
+	/* without a row: three of f32 */
+	assert_int_equal(platform_operator(p, OP_FLOOR, type_float(module, 64)).lut,
+	        3 * p->cost[OP_FLOOR].lut);
 	arena_free(f.arena);
 }
 

@@ -1,6 +1,0 @@
-// stc compile -o %o
-void f(float y[8], const float x[8])
-{
-	for (int i = 0; i < 8; i++)
-		y[i] = 0.1 * x[i] + 1.0;
-}
