@@ -674,10 +674,10 @@ static void test_refusals(void **state)
 	struct guard guard;
 	struct design_case c;
 	struct design_case scratch = { .arena = arena_new(&guard) };
-	case_start(&c, one_process(&scratch, "f64", LOOP(TAKE("f64") PUSH("%w", "f64"))));
+	case_start(&c, one_process(&scratch, "i24", LOOP(TAKE("i24") PUSH("%w", "i24"))));
 	struct text out = text_new(c.arena);
 	assert_false(emit_hls(c.module, platform_load(c.arena, &c.diag, "u55c"), "design", &out));
-	assert_non_null(strstr(case_messages(&c), "a design cannot hold numbers of type f64"));
+	assert_non_null(strstr(case_messages(&c), "a design cannot hold numbers of type i24"));
 	case_finish(&c);
 	arena_free(scratch.arena);
 }
