@@ -1,5 +1,6 @@
 """The Python API: exports a module with example inputs to MLIR and compiles it to a design."""
 
+import inspect
 import os
 import tempfile
 import threading
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import torch
 
 from . import call_form, core, graph, onnx_model, static_quantization
+from . import options as compiler_options
 from .design import Call, Design
 from .errors import Error
 from .weights import write
@@ -49,26 +51,34 @@ def export(
 def compile(
     module,
     example_inputs=None,
-    platform: str = "u55c",
+    platform: str | None = None,
     output=None,
     names=None,
     quant: str | None = None,
     calibration=None,
     shapes: dict | None = None,
+    **options,
 ) -> Design:
     """Compiles `module(*example_inputs)` into the folder `output`.
 
     module: or FILE.onnx, whose inputs have the shapes of `example_inputs` (a number: what an input
     always is), or those that the file says and `shapes` adds: {"x": (1, 3, 48, 192)}.
     output: None for a temporary folder, removed when the design is closed. quant: as for `stc
-    compile --quant`, or int8, which takes `calibration`, as `quantized` does. Buffers that the
+    compile --quant`, or int8, which takes `calibration`, as `quantized` does. options: those that
+    `streamtensor compile --help-expert` lists, as clock=250, max_dsp="50%". Buffers that the
     module writes are kept in the design's `buffers`.
     """
+    own = list(inspect.signature(compile).parameters)[:-1]
+    given = compiler_options.settings({"platform": platform, **options}, others=own)
+    is_ours = static_quantization.is_integer_scheme(quant)
+    given |= compiler_options.settings({"quant": None if is_ours else quant})
+    given = compiler_options.with_platform(given)
+    compiler_options.check(given)
     made = _opened(module, example_inputs, names, shapes)
-    module, quant = static_quantization.applied(made.module, made.inputs, quant, calibration)
+    module, _ = static_quantization.applied(made.module, made.inputs, quant, calibration)
     lowered, tensors = lower(module, made.inputs, made.names, results=made.results)
     call = Call(call_form.Arguments.of(_listed(made.inputs)), lowered.form, lowered.written)
-    return build(lowered, tensors, platform, output, quant, call)
+    return build(lowered, tensors, given, output, call)
 
 
 def _opened(module, example_inputs, names, shapes) -> _Opened:
@@ -91,20 +101,19 @@ def _opened(module, example_inputs, names, shapes) -> _Opened:
 def build(
     lowered: graph.Lowered,
     tensors: dict[str, torch.Tensor],
-    platform: str,
+    settings: compiler_options.Settings,
     output=None,
-    quant: str | None = None,
     call: Call | None = None,
 ) -> Design:
     """Compiles a lowered module; `tensors` holds the values of its weights, and of the buffers that
     it writes.
 
-    call: how the module is called, None for tensors only.
+    settings: options of the compiler. call: how the module is called, None for tensors only.
     """
     keep = tempfile.TemporaryDirectory(prefix="streamtensor-") if output is None else None
     folder = Path(keep.name) / "design" if keep else Path(output)
     try:
-        write_design(lowered, tensors, (platform, quant), folder)
+        write_design(lowered, tensors, settings, folder)
         design = Design(folder, lowered.inputs, lowered.results, keep=keep, call=call)
         written = lowered.written if call else ()
         design.buffers.update(
@@ -120,19 +129,18 @@ def build(
 def write_design(
     lowered: graph.Lowered,
     tensors: dict[str, torch.Tensor],
-    target: tuple[str, str | None],
+    settings: compiler_options.Settings,
     folder: Path,
     stage=lambda _: None,
 ) -> None:
-    """Compiles a lowered module into the folder. target: platform and scheme; stage: called with
-    the name of each stage.
-    """
+    """Compiles a lowered module into the folder. stage: called with the name of each stage."""
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
         mlir, weights = Path(work) / "model.mlir", Path(work) / "weights.safetensors"
         mlir.write_text(lowered.text)
         stored = {name: _stored(tensors[name]) for name in lowered.weights}
         write(weights, stored, stored, stored.__getitem__)
-        core.compile_design([core.Source(mlir, lowered.origin)], weights, target, folder, stage)
+        words = compiler_options.words(settings)
+        core.compile_design([core.Source(mlir, lowered.origin)], weights, words, folder, stage)
 
 
 def _listed(example_inputs) -> tuple:

@@ -13,17 +13,35 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from . import __version__, core
+from . import __version__
+from . import options as compiler_options
 from .core import CompileError
 from .errors import Error
 from .progress import Progress
 
-DEFAULT_PLATFORM = "u55c"
-# for the options --max-…
-LIMITS = {"dsp": "DSPs", "lut": "LUTs", "bram": "block RAMs", "uram": "URAMs"}
-
 
 class _Parser(argparse.ArgumentParser):
+    """Options of a command are added when it is the one that is given, since those of the compiler
+    must be asked for; fill: adds them.
+    """
+
+    def __init__(self, *arguments, fill=None, **options):
+        super().__init__(*arguments, **options)
+        self._fill = fill
+
+    def parse_known_args(self, args=None, namespace=None, **options):
+        if self._fill:
+            fill, self._fill = self._fill, None
+            fill(self, "--help-expert" in (args or ()))
+        found, rest = super().parse_known_args(args, namespace, **options)
+        strange = next((word for word in rest if word.startswith("--") and word != "--"), None)
+        if strange and self.get_default("run"):
+            name = strange.partition("=")[0]
+            known = [each for each in self._option_string_actions if each.startswith("--")]
+            command = self.prog.partition(" ")[2]
+            raise compiler_options.unknown(name, command, known, f"`{self.prog} --help-expert`")
+        return found, rest
+
     def error(self, message):
         raise Error(message, f"`{self.prog} --help` lists what is accepted")
 
@@ -32,6 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
     debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
     try:
         options = _parser().parse_args(arguments)
+        for name in ("platform", "quant"):
+            if "settings" in options:
+                setattr(options, name, options.settings.get(name, [None])[-1])
         _silence_libraries(debug)
         with Progress() as progress, _signals_as_interrupt(progress):
             return options.run(options, progress)
@@ -119,9 +140,25 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands, name: str, help: str, run) -> argparse.ArgumentParser:
+def _command(
+    commands, name: str, help: str, run, compiles: str | None = None, more=None
+) -> argparse.ArgumentParser:
+    """compiles: the command of the compiler whose options this one has, too; more: added to the
+    help of some of them.
+    """
+
+    def fill(command, expert: bool) -> None:
+        if compiles:
+            compiler_options.add_to(command, compiles, expert, more)
+            command.add_argument(
+                "--help-expert",
+                action="help",
+                default=argparse.SUPPRESS,
+                help="show this help message with the expert options",
+            )
+
     # Without abbreviations: --tokens would be read as --tokens-per-launch.
-    command = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+    command = commands.add_parser(name, help=help, description=help, allow_abbrev=False, fill=fill)
     command.set_defaults(run=run)
     command.add_argument(
         "--debug", action="store_true", help="show tracebacks and the messages of libraries"
@@ -205,14 +242,6 @@ def _add_argmax(command) -> None:
     )
 
 
-def _add_quant(command, more: str = "") -> None:
-    command.add_argument(
-        "--quant",
-        metavar="SCHEME",
-        help=f"quantization: fp32 (default), bf16, w8a8 or w4a8{more}",
-    )
-
-
 def _add_quant_method(command, **default) -> None:
     command.add_argument(
         "--quant-method",
@@ -228,14 +257,6 @@ def _add_calibration(command, or_folder: str = "", more: str = "") -> None:
         type=Path,
         metavar=f"FILE{or_folder}",
         help=f"calibration text for GPTQ, at most 8 windows of 512 tokens; needs a tokenizer{more}",
-    )
-
-
-def _add_platform(command) -> None:
-    command.add_argument(
-        "--platform",
-        metavar="NAME",
-        help=f"target platform, as listed by `stc platforms` (default {DEFAULT_PLATFORM})",
     )
 
 
@@ -260,7 +281,12 @@ def _add_export(commands, name: str) -> None:
 
 def _add_compile(commands, name: str) -> None:
     command = _command(
-        commands, name, "Compile a model's step, or a module, into a design.", _compile
+        commands,
+        name,
+        "Compile a model's step, or a module, into a design.",
+        _compile,
+        "compile",
+        {"quant": "; of modules also int8"},
     )
     command.add_argument(
         "model",
@@ -286,7 +312,6 @@ def _add_compile(commands, name: str) -> None:
     _add_phase(command, both=True)
     _add_batch(command)
     _add_argmax(command)
-    _add_quant(command, "; of modules also int8")
     _add_quant_method(command)
     _add_calibration(command, "|FOLDER", "; of modules with int8: inputs as .npy, .npz or pictures")
     command.add_argument(
@@ -294,7 +319,6 @@ def _add_compile(commands, name: str) -> None:
         action="store_true",
         help="compile from config.json alone: design, cycles and report, but nothing to run",
     )
-    _add_platform(command)
     _add_output(command)
 
 
@@ -304,6 +328,7 @@ def _add_generate(commands, name: str) -> None:
         name,
         "Compile a model, run the design on the CPU and print the generated text.",
         _generate,
+        "compile",
     )
     _add_model(command)
     prompt = command.add_mutually_exclusive_group(required=True)
@@ -369,10 +394,8 @@ def _add_generate(commands, name: str) -> None:
     _add_context(command)
     _add_prefill_chunk(command, "; w4a8: 1, which means no prefill")
     _add_argmax(command)
-    _add_quant(command)
     _add_quant_method(command)
     _add_calibration(command)
-    _add_platform(command)
     _add_output(command, required=False, help="output folder: the design is kept there")
 
 
@@ -420,19 +443,13 @@ def _add_explore(commands, name: str) -> None:
         name,
         "Explore the design space with Optuna, on this machine or a Dask cluster.",
         _explore,
+        "explore",
     )
     command.add_argument(
         "model",
         type=Path,
         metavar="FILE.mlir",
         help="MLIR module, as `streamtensor export` writes it",
-    )
-    command.add_argument(
-        "--trials",
-        type=int,
-        default=100,
-        metavar="N",
-        help="number of designs to try, including resumed ones (default 100)",
     )
     command.add_argument(
         "--workers",
@@ -445,29 +462,6 @@ def _add_explore(commands, name: str) -> None:
         metavar="ADDRESS",
         help="Dask scheduler, as tcp://HOST:8786; its workers need this package",
     )
-    command.add_argument(
-        "--resume", action="store_true", help="continue the exploration in the output folder"
-    )
-    for limit in LIMITS:
-        command.add_argument(
-            f"--max-{limit}",
-            metavar="COUNT|P%",
-            help=f"maximum {LIMITS[limit]} of the design, as COUNT or P%%",
-        )
-    command.add_argument(
-        "--target-ms",
-        metavar="MS",
-        help="latency target per launch; every trial minimizes DSPs under it",
-    )
-    command.add_argument(
-        "--fix-kernel",
-        action="append",
-        default=[],
-        metavar="KERNEL:lanes=COUNT",
-        help="set one kernel's parallelism in all trials, as in `stc compile`",
-    )
-    _add_quant(command)
-    _add_platform(command)
     _add_output(command, help="output folder: the study and report.html")
 
 
@@ -477,9 +471,9 @@ def _add_demo(commands, name: str) -> None:
         name,
         "GPT-2 from PyTorch to a running design; fails if its tokens differ from PyTorch's.",
         _demo,
+        "compile",
     )
     _add_seed(command)
-    _add_platform(command)
     _add_output(command)
 
 
@@ -493,13 +487,27 @@ def _load(options, progress: Progress):
     return model
 
 
-def _platform(options, progress: Progress) -> str:
-    """The platform, checked with the compiler before minutes of loading and exporting."""
+def _platform(options, progress: Progress, command: str = "compile") -> str:
+    """The platform; all options are checked by the compiler before minutes of loading and
+    exporting.
+    """
+    platform = compiler_options.value(options.settings, "platform", command)
     if options.platform is None:
-        progress.note(f"platform {DEFAULT_PLATFORM} (default)")
-    platform = options.platform or DEFAULT_PLATFORM
-    core.run_json("search-space", "--platform", platform)
+        progress.note(f"platform {platform} (default)")
+    theirs = {key: value for key, value in options.settings.items() if key != "quant"}
+    if options.quant and not options.quant.startswith("int8"):
+        theirs["quant"] = [options.quant]
+    compiler_options.check(theirs, command)
     return platform
+
+
+def _others(options) -> compiler_options.Settings:
+    """The settings beside the platform and the scheme."""
+    return {
+        name: values
+        for name, values in options.settings.items()
+        if name not in ("platform", "quant")
+    }
 
 
 def _export(options, progress: Progress) -> int:
@@ -556,7 +564,15 @@ def _compile(options, progress: Progress) -> int:
     )
     integers = _calibrated(options, model, progress)
     workflow.compile_phases(
-        model, shapes, platform, options.output, progress, quant, not options.no_weights, integers
+        model,
+        shapes,
+        platform,
+        options.output,
+        progress,
+        quant,
+        not options.no_weights,
+        integers,
+        _others(options),
     )
     return 0
 
@@ -592,7 +608,8 @@ def _compile_module(options, progress: Progress) -> int:
     )
     progress.stage("export")
     lowered, tensors = api.lower(module, made.inputs, made.names, results=made.results)
-    api.write_design(lowered, tensors, (platform, scheme), options.output, progress.stage)
+    settings = _others(options) | compiler_options.settings({"platform": platform, "quant": scheme})
+    api.write_design(lowered, tensors, settings, options.output, progress.stage)
     return 0
 
 
@@ -770,6 +787,7 @@ def _generate(options, progress: Progress) -> int:
             progress,
             quant,
             integers=_calibrated(options, model, progress),
+            others=_others(options),
         )
         with workflow.open_design(folder, lowered, progress) as design:
             progress.stage("generate")
@@ -881,25 +899,25 @@ def _explore(options, progress: Progress) -> int:
             "the cluster's own workers take the trials: accepted is one of them",
         )
     count = (os.cpu_count() or 1) if options.workers is None else options.workers
-    if options.trials < 1 or count < 1:
-        raise Error("--trials and --workers count from 1")
-    constraints = [
-        word
-        for limit in LIMITS
-        if (most := getattr(options, f"max_{limit}"))
-        for word in (f"--max-{limit}", most)
-    ]
-    constraints += ["--target-ms", options.target_ms] if options.target_ms else []
-    constraints += [word for fix in options.fix_kernel for word in ("--fix-kernel", fix)]
-    platform = _platform(options, progress)
+    if count < 1:
+        raise Error("--workers counts from 1")
+    platform = _platform(options, progress, "explore")
+    constraints = _others(options)
+    resume = bool(constraints.pop("resume", None))
+    constraints.pop("trials", None)
+    trials = compiler_options.count(options.settings, "trials", "explore")
     file = Path(platform)  # an absolute path, which is valid for workers in other folders too
     task = explore.Task(
         _text(options.model),
         str(file.resolve()) if file.is_file() else platform,
         _quant(options),
-        constraints,
+        compiler_options.words(constraints, "explore"),
     )
-    space = explore.search_space(task.platform)
+    space = [
+        choice
+        for choice in explore.search_space(task.platform)
+        if choice["name"] not in constraints
+    ]
     explore.check_fixed_kernels(task)
     # before the study is opened, so that an error leaves the folder unchanged
     workers = (
@@ -907,10 +925,10 @@ def _explore(options, progress: Progress) -> int:
     )
     try:
         with explore.sole_use(options.output):
-            study = explore.open_study(options.output, task, options.resume)
+            study = explore.open_study(options.output, task, resume)
             try:
-                with explore.LiveTable(study, options.trials, sys.stderr) as live:
-                    explore.explore(study, task, space, workers, options.trials, live.done)
+                with explore.LiveTable(study, trials, sys.stderr) as live:
+                    explore.explore(study, task, space, workers, trials, live.done)
             finally:
                 (options.output / explore.REPORT).write_text(explore_report.page(study))
     finally:

@@ -56,21 +56,18 @@ class Source(NamedTuple):
 def compile_design(
     sources: list[Source],
     weights: Path | None,
-    target: tuple[str, str | None],
+    words: list[str],
     output: Path,
     stage: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Runs `stc compile`; `stage` is called with the name of each stage as it begins.
 
-    sources: one phase, or two of the same model. target: platform and quantization scheme.
+    sources: one phase, or two of the same model. words: options, as on the command line.
     """
-    platform, quant = target
-    command = [find_file(COMPILER), "compile", sources[0].mlir, "--platform", platform]
-    command += ["-o", output, "--progress"]
+    command = [find_file(COMPILER), "compile", sources[0].mlir, *words, "-o", output]
+    command += ["--progress"]
     if weights:
         command += ["--weights", weights]
-    if quant:
-        command += ["--quant", quant]
     for source in sources[1:]:
         command += ["--second-phase", source.mlir]
     messages = []

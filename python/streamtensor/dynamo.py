@@ -8,7 +8,7 @@ written. Designs are in a temporary
 folder until the compiled function is dropped (torch._dynamo.reset) or the process ends; compiled
 CPU libraries are in the user's cache, as with `stc run`. A graph that cannot be compiled runs in
 PyTorch after one warning with the reason; with options={"fallback": False} that is an error. Other
-options: platform (u55c), quant (as for `stc compile`).
+options: those of `streamtensor.compile`, as {"clock": 250}.
 """
 
 import warnings
@@ -19,11 +19,11 @@ from typing import NamedTuple
 import torch
 
 from . import api, graph
+from . import options as compiler_options
 from .aliasing import arranged, equal_bits, layouts, overlap
 from .design import Design
 from .errors import Error
 
-OPTIONS = {"fallback": True, "platform": "u55c", "quant": None}
 _last_design: Design | None = None
 
 
@@ -40,12 +40,11 @@ def last_design() -> Path | None:
 
 def backend(module: torch.fx.GraphModule, example_inputs, *, options: dict | None = None, **_):
     """The backend function that Dynamo calls, an entry point of the group torch_dynamo_backends."""
-    unknown = sorted(set(options or {}) - set(OPTIONS))
-    if unknown:
-        raise Error(
-            f"streamtensor: unknown option '{unknown[0]}'", f"accepted are {', '.join(OPTIONS)}"
-        )
-    return torch._dynamo.disable(_GraphRunner(module, {**OPTIONS, **(options or {})}).run)
+    given = dict(options or {})
+    fallback = given.pop("fallback", True)
+    settings = compiler_options.with_platform(compiler_options.settings(given, others=["fallback"]))
+    compiler_options.check(settings)
+    return torch._dynamo.disable(_GraphRunner(module, fallback, settings).run)
 
 
 class _FlattenedGraph(torch.nn.Module):
@@ -97,8 +96,9 @@ class _Compiled(NamedTuple):
 
 
 class _GraphRunner:
-    def __init__(self, module: torch.fx.GraphModule, options: dict):
-        self._module, self._options, self._designs = module, options, {}
+    def __init__(self, module, fallback: bool, settings: compiler_options.Settings):
+        self._module, self._designs = module, {}
+        self._fallback, self._settings = fallback, settings
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         self._fixed = [
             "_dynamo_static_input_type" in (node.meta.get("tensor_dict") or {}) for node in inputs
@@ -150,7 +150,7 @@ class _GraphRunner:
                 raise Error("gradients are wanted; under torch.no_grad() it would run as a design")
             return self._build(arguments)
         except Error as error:
-            if not self._options["fallback"]:
+            if not self._fallback:
                 raise
             # the second line may name the PyTorch op
             reason = "; ".join(str(error).splitlines()[:2])
@@ -188,9 +188,7 @@ class _GraphRunner:
         written = [place_of[name] for name in lowered.written]
         for place in written:
             self._fixed[place] = False
-        design = api.build(
-            lowered, weights, self._options["platform"], quant=self._options["quant"]
-        )
+        design = api.build(lowered, weights, self._settings)
         taken = [place_of[signature.port.name] for signature in lowered.inputs]
         return _Compiled(design, taken, written, [plan for plan in plans if plan], results)
 

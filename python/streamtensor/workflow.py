@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from . import core, decoder_layers, model_module, output_folder, weights
+from . import core, decoder_layers, model_module, options, output_folder, weights
 from .decoder_step import PHASES, StepShape
 from .design import Design
 from .errors import Error
@@ -156,9 +156,11 @@ def compile_files(
     progress: Progress,
     quant: str | None = None,
     values: bool = True,
+    **others,
 ) -> Lowered:
     """Compiles one step into the design folder `output`; without `values` it has no weights."""
-    return compile_phases(model, [shape], platform, output, progress, quant, values)[shape.phase]
+    made = compile_phases(model, [shape], platform, output, progress, quant, values, **others)
+    return made[shape.phase]
 
 
 def compile_phases(
@@ -170,10 +172,11 @@ def compile_phases(
     quant: str | None = None,
     values: bool = True,
     integers: dict[str, torch.Tensor] | None = None,
+    others: options.Settings | None = None,
 ) -> dict[str, Lowered]:
     """Compiles one step, or two phases of one kernel with shared weights and states.
 
-    integers: weights that are already quantized.
+    integers: weights that are already quantized. others: settings beside platform and scheme.
     """
     output_folder.check(output, DESIGN_FILES)
     output.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -191,7 +194,9 @@ def compile_phases(
         core.compile_design(
             [core.Source(path, step.origin) for path, step in zip(names, steps)],
             Path(work) / WEIGHTS if values else None,
-            (platform, quant),
+            options.words(
+                {**(others or {}), **options.settings({"platform": platform, "quant": quant})}
+            ),
             output,
             progress.stage,
         )

@@ -270,7 +270,7 @@ static bool outputs_agree(struct diag *diag, const struct options *options, bool
 bool command_compile(struct session *session)
 {
 	const struct options *options = &session->options;
-	bool whole = !options->to && !options->stop_after;
+	bool whole = !options->to && !options->stop_after && !options->dry_run;
 	if (!options_agree(&session->diag, options, command_find("compile")) ||
 	        !outputs_agree(&session->diag, options, whole))
 		return false;
@@ -282,5 +282,7 @@ bool command_compile(struct session *session)
 		return false;
 	if (!point_choose(session) || !limits_read(session) || !open_weights(session))
 		return false;
+	if (options->dry_run)
+		return true;
 	return options->with ? compile_two(session) : compile_one(session, whole);
 }

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define TRIALS 100
-
 /* Rewrites the state file after a trial. */
 static bool save_state(struct session *session, const struct exploration *exploration)
 {
@@ -114,18 +112,21 @@ bool command_explore(struct session *session)
 {
 	const struct options *options = &session->options;
 	struct exploration exploration;
-	if (!options->output) {
+	if (!options->output && !options->dry_run) {
 		diag_error(&session->diag, NOWHERE, "explore lacks -o STATE.json");
 		return diag_note(&session->diag, "-o STATE.json: the file that stores all trials");
 	}
 	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) ||
 	        !point_choose(session))
 		return false;
-	if (!load_platform(session) || !limits_read(session) ||
-	        !load_module(session, session->options.file) ||
+	if (!load_platform(session) || !limits_read(session))
+		return false;
+	if (options->dry_run)
+		return true;
+	if (!load_module(session, session->options.file) ||
 	        !exploration_begin(session, &exploration) || !open_state(session, &exploration))
 		return false;
-	int64_t trials = options->trials ? options->trials : TRIALS;
+	int64_t trials = options->trials ? options->trials : DEFAULT_TRIALS;
 	if (session->module->level != LEVEL_TENSOR) {
 		diag_error(&session->diag, NOWHERE, "%s is at level %s, after all design decisions",
 		        options->file, level_name(session->module->level));

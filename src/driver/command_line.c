@@ -17,8 +17,11 @@ enum {
 	ITENSOR = 128,
 	EXPLORE = 256,
 	SEARCH_SPACE = 512,
+	LIST = 1024,
+	COMPLETION = 2048,
 	DESIGN = COMPILE | EXPLORE,
-	ALL = 0x3ff
+	ALL = 0xfff,
+	TOOL = 0x1000 /* not an option of the Python package */
 };
 
 const struct command commands[] = {
@@ -41,6 +44,12 @@ const struct command commands[] = {
 	        false, command_search_space, SEARCH_SPACE, false },
 	{ "passes", NULL, "list the passes in the order in which they run", false, command_passes,
 	        PASSES, false },
+	{ "options", "COMMAND",
+	        "list the options of a command, or of all, with types, values and defaults", false,
+	        command_options, LIST, false },
+	{ "completion", "bash|zsh",
+	        "print a script by which the shell completes commands, options and their values",
+	        true, command_completion, COMPLETION, false },
 	{ "itensor", "TYPE [TYPE]",
 	        "list the tiles of an itensor type; for two types: the converter between them",
 	        true, command_itensor, ITENSOR, true },
@@ -48,9 +57,13 @@ const struct command commands[] = {
 };
 const int command_count = sizeof commands / sizeof *commands;
 
-#define OPTION(name, letter, metavar, group, level, commands, kind, member, help)                  \
+#define TEXT_OF_WORD(word) #word
+#define TEXT_OF(macro) TEXT_OF_WORD(macro)
+#define PRESET(name, letter, metavar, group, level, commands, kind, member, preset, help)          \
 	{ name, letter, metavar, help, GROUP_##group, LEVEL_##level, commands, kind,               \
-		offsetof(struct options, member) },
+		offsetof(struct options, member), preset },
+#define OPTION(name, letter, metavar, group, level, commands, kind, member, help)                  \
+	PRESET(name, letter, metavar, group, level, commands, kind, member, NULL, help)
 #define COUNT(                                                                                     \
         code, name, metavar, group, level, least, most, default_value, unit, candidates, meaning)  \
 	OPTION(name, 0, metavar, group, level,                                                     \
@@ -59,14 +72,15 @@ const int command_count = sizeof commands / sizeof *commands;
 #define WORD(code, name, metavar, group, level, words, meaning)                                    \
 	OPTION(name, 0, metavar, group, level, DESIGN, OPTION_WORD, choices.value[CHOICE_##code],  \
 	        meaning)
-static const struct option table[] = {
+const struct option option_table[] = {
 #include "driver/options.def"
 #include "options/choices.def"
 };
 #undef OPTION
+#undef PRESET
 #undef COUNT
 #undef WORD
-#define OPTIONS ((int)(sizeof table / sizeof *table))
+const int option_count = sizeof option_table / sizeof *option_table;
 
 /* Of two options that are given, one would do nothing. */
 static const struct {
@@ -92,7 +106,7 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
-static bool applies(const struct option *option, const struct command *command)
+bool option_applies(const struct option *option, const struct command *command)
 {
 	return command ? (option->commands & command->bit) != 0
 	               : !option->commands || option->commands == ALL;
@@ -101,12 +115,12 @@ static bool applies(const struct option *option, const struct command *command)
 static const struct option *option_find(
         const struct command *command, const char *name, size_t size, char letter)
 {
-	for (int i = 0; i < OPTIONS; i++) {
-		const struct option *option = &table[i];
+	for (int i = 0; i < option_count; i++) {
+		const struct option *option = &option_table[i];
 		bool same = letter
 		        ? option->letter == letter
 		        : strlen(option->name) == size && !strncmp(option->name, name, size);
-		if (same && applies(option, command))
+		if (same && option_applies(option, command))
 			return option;
 	}
 	return NULL;
@@ -115,9 +129,10 @@ static const struct option *option_find(
 /* An option of a command that stands before it. */
 static const struct command *owner_of(const char *name)
 {
-	for (int i = 0; i < OPTIONS; i++)
+	for (int i = 0; i < option_count; i++)
 		for (int j = 0; j < command_count; j++)
-			if (!strcmp(table[i].name, name) && applies(&table[i], &commands[j]))
+			if (!strcmp(option_table[i].name, name) &&
+			        option_applies(&option_table[i], &commands[j]))
 				return &commands[j];
 	return NULL;
 }
@@ -131,9 +146,9 @@ static bool unknown_option(
 		diag_error(diag, NOWHERE, "option '%s' has to come after the command", given);
 		return diag_note(diag, "stc %s … --%s …", owner->name, name);
 	}
-	for (int i = 0; i < OPTIONS; i++)
-		if (applies(&table[i], command))
-			closest_name_consider(&closest_name, table[i].name);
+	for (int i = 0; i < option_count; i++)
+		if (option_applies(&option_table[i], command))
+			closest_name_consider(&closest_name, option_table[i].name);
 	if (!command) {
 		diag_error(diag, NOWHERE, "unknown option '%s'", given);
 		return diag_note(
@@ -163,8 +178,12 @@ static bool parse_count(
 	return true;
 }
 
-/* The choice that an option sets; NULL: it is none. */
-static const struct choice_info *choice_of(const struct option *option)
+bool option_of_package(const struct option *option)
+{
+	return option->commands && option->commands != ALL && !(option->commands & TOOL);
+}
+
+const struct choice_info *option_choice(const struct option *option)
 {
 	size_t first = offsetof(struct options, choices.value);
 	size_t number = (option->offset - first) / sizeof(int64_t);
@@ -174,7 +193,7 @@ static const struct choice_info *choice_of(const struct option *option)
 static bool store_count(
         struct diag *diag, const struct option *option, const char *value, int64_t *at)
 {
-	const struct choice_info *choice = choice_of(option);
+	const struct choice_info *choice = option_choice(option);
 	if (!parse_count(diag, option, value, at))
 		return false;
 	if (!choice || (*at >= choice->least && *at <= choice->most))
@@ -187,7 +206,7 @@ static bool store_count(
 static bool store_word(
         struct diag *diag, const struct option *option, const char *value, int64_t *at)
 {
-	const struct choice_info *choice = choice_of(option);
+	const struct choice_info *choice = option_choice(option);
 	struct closest_name closest_name = { .wanted = value };
 	for (*at = 1; *at <= choice->words; ++*at) {
 		closest_name_consider(&closest_name, choice->word[*at - 1]);
@@ -264,7 +283,7 @@ static bool parse_option(struct arena *arena, struct diag *diag, const struct co
 	return store(diag, options, option, equals ? equals + 1 : *arguments->next++);
 }
 
-static bool unknown_command(struct diag *diag, const char *name)
+bool command_unknown(struct diag *diag, const char *name)
 {
 	struct closest_name closest_name = { .wanted = name };
 	for (int i = 0; i < command_count; i++)
@@ -306,7 +325,7 @@ bool options_parse(struct arena *arena, struct diag *diag, int count, char *cons
 		} else if (!*command) {
 			*command = command_find(argument);
 			if (!*command)
-				return unknown_command(diag, argument);
+				return command_unknown(diag, argument);
 			rest.next++;
 		} else if (!take_operand(diag, options, *command, *rest.next++)) {
 			return false;
@@ -346,7 +365,7 @@ bool options_agree(struct diag *diag, const struct options *options, const struc
 
 /* --- help --- */
 
-static const char *const group_name[OPTION_GROUPS] = { "target", "numbers", "search", "limits",
+const char *const option_group_name[OPTION_GROUPS] = { "target", "numbers", "search", "limits",
 	"stages", "output" };
 
 static void help_option(struct text *out, const struct option *option)
@@ -356,21 +375,24 @@ static void help_option(struct text *out, const struct option *option)
 		text_add(&left, "-%c, ", option->letter);
 	text_add(&left, "--%s%s%s", option->name, option->metavar ? " " : "",
 	        option->metavar ? option->metavar : "");
-	text_add(out, "  %-26s %s\n", left.data, option->help);
+	text_add(out, "  %-26s %s", left.data, option->help);
+	if (option->preset)
+		text_add(out, " (default %s)", option->preset);
+	text_add(out, "\n");
 }
 
 static void help_group(struct text *out, const struct command *command, enum option_group group,
         enum option_level level)
 {
 	bool begun = false;
-	for (int i = 0; i < OPTIONS; i++) {
-		if (table[i].group != group || table[i].level > level ||
-		        !applies(&table[i], command))
+	for (int i = 0; i < option_count; i++) {
+		if (option_table[i].group != group || option_table[i].level > level ||
+		        !option_applies(&option_table[i], command))
 			continue;
 		if (!begun)
-			text_add(out, "\n%s:\n", group_name[group]);
+			text_add(out, "\n%s:\n", option_group_name[group]);
 		begun = true;
-		help_option(out, &table[i]);
+		help_option(out, &option_table[i]);
 	}
 }
 
@@ -379,8 +401,9 @@ static void help_options(struct text *out, const struct command *command, enum o
 	int hidden = 0;
 	for (int group = 0; group < OPTION_GROUPS; group++)
 		help_group(out, command, (enum option_group)group, level);
-	for (int i = 0; i < OPTIONS; i++)
-		hidden += table[i].level > level && applies(&table[i], command);
+	for (int i = 0; i < option_count; i++)
+		hidden +=
+		        option_table[i].level > level && option_applies(&option_table[i], command);
 	if (hidden)
 		text_add(out, "\n`stc %s --help-expert` lists %d more options\n", command->name,
 		        hidden);

@@ -39,9 +39,13 @@ struct option {
 	enum option_level level;
 	unsigned commands;
 	enum option_kind kind;
-	size_t offset; /* in struct options */
+	size_t offset;      /* in struct options */
+	const char *preset; /* the default, as it is written; NULL: the help says what is done */
 };
 
+extern const char *const option_group_name[OPTION_GROUPS];
+extern const struct option option_table[];
+extern const int option_count;
 extern const struct command commands[];
 extern const int command_count;
 
@@ -56,6 +60,14 @@ bool options_agree(struct diag *diag, const struct options *options, const struc
 /* command: NULL: of the program.  expert: with the expert options. */
 void options_help(struct text *out, const struct command *command, bool expert);
 const struct command *command_find(const char *name);
+/* false, after a diagnostic with the nearest name */
+bool command_unknown(struct diag *diag, const char *name);
+/* Whether the command has the option; NULL: the program. */
+bool option_applies(const struct option *option, const struct command *command);
+/* whether the Python package has the option, too */
+bool option_of_package(const struct option *option);
+/* The choice that an option sets; NULL: it is none. */
+const struct choice_info *option_choice(const struct option *option);
 
 bool command_compile(struct session *session);
 bool command_explore(struct session *session);
@@ -66,6 +78,8 @@ bool command_simulate(struct session *session);
 bool command_platforms(struct session *session);
 bool command_passes(struct session *session);
 bool command_itensor(struct session *session);
+bool command_options(struct session *session);
+bool command_completion(struct session *session);
 bool command_help(struct session *session);
 void version_text(struct text *out);
 

@@ -89,10 +89,8 @@ bool command_help(struct session *session)
 {
 	const char *name = session->options.file;
 	const struct command *command = name ? command_find(name) : NULL;
-	if (name && !command) {
-		diag_error(&session->diag, NOWHERE, "unknown command '%s'", name);
-		return diag_note(&session->diag, "`stc --help` lists all");
-	}
+	if (name && !command)
+		return command_unknown(&session->diag, name);
 	options_help(&session->out, command, session->options.help_expert);
 	return true;
 }

@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define DEFAULT_PLATFORM "u55c"
+#define DEFAULT_TRIALS 100
+
 enum limit { LIMIT_DSP, LIMIT_LUT, LIMIT_BRAM, LIMIT_URAM, LIMITS };
 
 struct options {
@@ -30,7 +33,7 @@ struct options {
 	int64_t tokens;    /* tokens of a launch that is run or simulated; 0: not set */
 	int64_t samples;   /* points over time; 0: none */
 	const char *trace; /* file for a simulation over time */
-	bool progress, help, help_expert, version, json, overlap;
+	bool progress, help, help_expert, version, json, overlap, dry_run;
 	struct option_list {
 		const char **data;
 		size_t count, capacity;

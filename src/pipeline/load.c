@@ -6,8 +6,6 @@
 #include "frontend/frontend.h"
 #include "fifo/fifo.h"
 
-#define DEFAULT_PLATFORM "u55c"
-
 /* A module read below tensor level needs the lists that earlier passes would have written; a part
  * of a dump may lack them. */
 static bool is_whole(struct session *session)

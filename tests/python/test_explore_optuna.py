@@ -176,7 +176,7 @@ def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
     """Designs take no longer than wished and have fewer DSP slices than without; what no kernel is
     called is told, and so are other wishes than the folder's.
     """
-    wished = ["--target-ms", "0.06", "--fix-kernel", "k0:lanes=32"]
+    wished = ["--fix-kernel", "k0:lanes=32", "--target-ms", "0.06"]
     assert cli.main([*WORDS, "--trials", "2", "-o", str(tmp_path / "free")]) == 0
     assert cli.main([*WORDS, "--trials", "2", *wished, "-o", str(tmp_path / "e")]) == 0
     study = explore.open_study(
@@ -194,7 +194,7 @@ def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
         cli.main([*WORDS, "--resume", "--fix-kernel", "k0:lanes=4", "-o", str(tmp_path / "e")]) == 1
     )
     assert (
-        "its constraint is '--target-ms 0.06 --fix-kernel k0:lanes=32', not '--fix-kernel "
+        "its constraint is '--fix-kernel k0:lanes=32 --target-ms 0.06', not '--fix-kernel "
         "k0:lanes=4'" in capsys.readouterr().err
     )
     assert (
