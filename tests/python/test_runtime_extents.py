@@ -35,7 +35,9 @@ def longer(tmp_path_factory):
     (folder / "m.mlir").write_text(
         MODEL.read_text().replace("2x15x8", f"2x{MANY}x8").replace("2x16", f"2x{MANY + 1}")
     )
-    core.compile_design([core.Source(folder / "m.mlir")], None, ("u55c", None), folder / "design")
+    core.compile_design(
+        [core.Source(folder / "m.mlir")], None, ["--platform", "u55c"], folder / "design"
+    )
     assert "acc[8]" in (folder / "design" / "hls" / "top_m.cpp").read_text()
     return folder
 

@@ -44,7 +44,7 @@ class Built:
         save_file(exported.weights, folder / "w.safetensors")
         source = core.Source(folder / "m.mlir")
         for weights, design in ((folder / "w.safetensors", "packed"), (None, "bare")):
-            core.compile_design([source], weights, ("u55c", None), folder / design)
+            core.compile_design([source], weights, ["--platform", "u55c"], folder / design)
         numpy.save(folder / "x.npy", self.x.numpy())
         numpy.save(folder / "rows.npy", self.rows.numpy())
 
