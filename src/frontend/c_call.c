@@ -115,31 +115,37 @@ static bool is_recursive(const struct c_reader *reader, const char *key)
 	return false;
 }
 
+bool c_check_call(struct c_reader *reader, CXCursor call, CXCursor definition)
+{
+	if (is_recursive(reader, c_key(reader->arena, definition)) ||
+	        reader->calls.count >= CALLS_MOST)
+		return c_refuse(reader, call, "this function calls itself",
+		        "accepted are functions that end after a known number of calls");
+	if (clang_Cursor_getNumArguments(call) != clang_Cursor_getNumArguments(definition))
+		return c_refuse(reader, call, "the number of arguments differs from the parameters",
+		        "accepted is one argument for each parameter");
+	return true;
+}
+
+/* All arguments come before the parameters: one may call the same function. */
 static struct c_value inlined(
         struct c_reader *reader, CXCursor call, CXCursor function, CXCursor expression)
 {
 	CXCursor definition = clang_getCursorDefinition(function);
-	const char *key = c_key(reader->arena, definition);
 	int arguments = clang_Cursor_getNumArguments(call);
-	if (is_recursive(reader, key) || reader->calls.count >= CALLS_MOST) {
-		c_refuse(reader, call, "this function calls itself",
-		        "accepted are functions that end after a known number of calls");
+	struct c_value *argument = ARENA_ARRAY(reader->arena, struct c_value, arguments + 1);
+	if (!c_check_call(reader, call, definition))
 		return refused;
-	}
-	if (arguments != clang_Cursor_getNumArguments(definition)) {
-		c_refuse(reader, call, "the number of arguments differs from the parameters",
-		        "accepted is one argument for each parameter");
-		return refused;
+	for (int i = 0; i < arguments; i++) {
+		argument[i] = c_expression(reader, clang_Cursor_getArgument(call, (unsigned)i));
+		if (argument[i].node < 0)
+			return refused;
 	}
 	for (int i = 0; i < arguments; i++) {
-		CXCursor parameter = clang_Cursor_getArgument(definition, (unsigned)i);
-		struct c_symbol symbol = { .kind = C_SYMBOL_VALUE };
-		symbol.value = c_expression(reader, clang_Cursor_getArgument(call, (unsigned)i));
-		if (symbol.value.node < 0)
-			return refused;
-		c_set_symbol(reader, parameter, symbol);
+		struct c_symbol symbol = { .kind = C_SYMBOL_VALUE, .value = argument[i] };
+		c_set_symbol(reader, clang_Cursor_getArgument(definition, (unsigned)i), symbol);
 	}
-	VEC_PUSH(reader->arena, &reader->calls, key);
+	VEC_PUSH(reader->arena, &reader->calls, c_key(reader->arena, definition));
 	struct c_value value = c_expression(reader, expression);
 	reader->calls.count--;
 	return value;

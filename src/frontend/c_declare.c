@@ -231,14 +231,19 @@ static bool declare_table(struct c_reader *reader, CXCursor declaration, struct 
 	return true;
 }
 
-static bool write_initial(struct c_reader *reader, CXCursor declaration, int array)
+bool c_write_initial(struct c_reader *reader, CXCursor written, CXCursor declaration,
+        CXCursor initial, int array)
 {
 	struct poly_access target = { .array = array };
-	const struct region_array *variable = &reader->region->arrays.data[array];
-	struct c_type type = { variable->type, false };
-	c_begin_statement(reader, declaration);
-	struct c_value value = c_expression(reader, initializer_of(declaration));
-	return value.node >= 0 && c_end_statement(reader, &target, c_convert(reader, value, type));
+	struct c_type type = c_type_of(reader, clang_getCursorType(declaration));
+	size_t outer = reader->guards.count;
+	reader->guards.count = 0;
+	c_begin_statement(reader, written);
+	struct c_value value = c_expression(reader, initial);
+	bool good =
+	        value.node >= 0 && c_end_statement(reader, &target, c_convert(reader, value, type));
+	reader->guards.count = outer;
+	return good;
 }
 
 /* A variable that keeps an affine value is that value. */
@@ -275,7 +280,9 @@ bool c_declare_local(struct c_reader *reader, CXCursor declaration)
 		return false;
 	symbol = (struct c_symbol){ .kind = C_SYMBOL_ARRAY, .array = c_add_array(reader, &array) };
 	c_set_symbol(reader, declaration, symbol);
-	return !initial || table || write_initial(reader, declaration, symbol.array);
+	return !initial || table ||
+	        c_write_initial(reader, declaration, declaration, initializer_of(declaration),
+	                symbol.array);
 }
 
 /* Global variables are constants, or refused where they are used. */

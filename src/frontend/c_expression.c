@@ -82,7 +82,7 @@ static bool refuse_variable(struct c_reader *reader, CXCursor cursor, CXCursor b
 	        "accepted are arguments and local variables, as x or A[i][j + 1]");
 }
 
-bool c_element(struct c_reader *reader, CXCursor cursor, struct poly_access *access)
+bool c_part(struct c_reader *reader, CXCursor cursor, struct c_symbol *part)
 {
 	struct c_cursors subscripts = { .arena = reader->arena };
 	CXCursor base = base_of(reader, cursor, &subscripts);
@@ -92,18 +92,35 @@ bool c_element(struct c_reader *reader, CXCursor cursor, struct poly_access *acc
 		return false;
 	if (!symbol || symbol->kind != C_SYMBOL_ARRAY)
 		return refuse_variable(reader, cursor, base);
-	const struct region_array *array = &reader->region->arrays.data[symbol->array];
-	*access = (struct poly_access){ .array = symbol->array, .when = reader->when };
-	if ((int)subscripts.list.count != array->rank)
-		return c_refuse(reader, cursor, "this is a whole array, not an element",
-		        "accepted are as many subscripts as the array has dimensions");
-	for (int d = 0; d < array->rank; d++) {
-		CXCursor subscript = subscripts.list.data[array->rank - 1 - d];
-		if (!c_affine(reader, subscript, &access->subscript[d]))
+	int own = (int)subscripts.list.count;
+	*part = *symbol;
+	part->given = symbol->given + own;
+	struct poly_form *form = ARENA_ARRAY(reader->arena, struct poly_form, part->given + 1);
+	part->subscript = form;
+	for (int d = 0; d < symbol->given; d++)
+		form[d] = symbol->subscript[d];
+	for (int d = 0; d < own; d++) {
+		CXCursor subscript = subscripts.list.data[own - 1 - d];
+		if (!c_affine(reader, subscript, &form[symbol->given + d]))
 			return c_refuse_affine(reader, subscript,
 			        "this subscript is not affine in the counters of the loops",
 			        "accepted are sums of counters times constants, as 2 * i + j - 1");
 	}
+	return true;
+}
+
+bool c_element(struct c_reader *reader, CXCursor cursor, struct poly_access *access)
+{
+	struct c_symbol part;
+	if (!c_part(reader, cursor, &part))
+		return false;
+	const struct region_array *array = &reader->region->arrays.data[part.array];
+	*access = (struct poly_access){ .array = part.array, .when = reader->when };
+	if (part.given != array->rank)
+		return c_refuse(reader, cursor, "this is a whole array, not an element",
+		        "accepted are as many subscripts as the array has dimensions");
+	for (int d = 0; d < array->rank; d++)
+		access->subscript[d] = part.subscript[d];
 	return true;
 }
 

@@ -146,7 +146,10 @@ static enum CXChildVisitResult find_unknown(CXCursor cursor, CXCursor parent, CX
 	if (clang_getCursorKind(cursor) != CXCursor_DeclRefExpr ||
 	        !bounding_parameter(search, cursor, &parameter))
 		return CXChildVisit_Recurse;
-	map_set(&search->array, c_name(reader->arena, parameter), reader);
+	const struct c_symbol *symbol = map_get(&reader->symbols, c_key(reader->arena, parameter));
+	const char *name =
+	        symbol && symbol->unknown ? symbol->unknown : c_name(reader->arena, parameter);
+	map_set(&search->array, name, reader);
 	return CXChildVisit_Break;
 }
 

@@ -137,11 +137,35 @@ static void note_assigned(struct c_reader *reader, CXCursor target)
 		        reader);
 }
 
+static enum CXChildVisitResult find_assigned(CXCursor cursor, CXCursor parent, CXClientData data);
+
+/* What the function assigns, and the variables that are passed for parameters that it assigns. */
+static void note_call(struct c_reader *reader, CXCursor call)
+{
+	CXCursor definition = clang_getCursorDefinition(clang_getCursorReferenced(call));
+	if (clang_Cursor_isNull(definition))
+		return;
+	const char *key = c_key(reader->arena, definition);
+	if (!map_get(&reader->assigned, key)) {
+		map_set(&reader->assigned, key, reader);
+		clang_visitChildren(definition, find_assigned, reader);
+	}
+	int arguments = clang_Cursor_getNumArguments(call);
+	for (int i = 0; i < arguments && i < clang_Cursor_getNumArguments(definition); i++) {
+		CXCursor parameter = clang_Cursor_getArgument(definition, (unsigned)i);
+		if (!c_is_scalar(clang_getCursorType(parameter)) &&
+		        map_get(&reader->assigned, c_key(reader->arena, parameter)))
+			note_assigned(reader, clang_Cursor_getArgument(call, (unsigned)i));
+	}
+}
+
 static enum CXChildVisitResult find_assigned(CXCursor cursor, CXCursor parent, CXClientData data)
 {
 	struct c_reader *reader = data;
 	(void)parent;
 	enum CXCursorKind kind = clang_getCursorKind(cursor);
+	if (kind == CXCursor_CallExpr)
+		note_call(reader, cursor);
 	bool assigns = kind == CXCursor_CompoundAssignOperator ||
 	        (kind == CXCursor_BinaryOperator &&
 	                clang_getCursorBinaryOperatorKind(cursor) == CXBinaryOperator_Assign);
@@ -184,9 +208,19 @@ static bool is_last_return(CXCursor cursor, bool last)
 	return last && clang_getCursorKind(cursor) == CXCursor_ReturnStmt;
 }
 
+bool c_function_body(struct c_reader *reader, CXCursor definition)
+{
+	struct c_cursors parts = c_children(reader->arena, definition);
+	struct c_cursors body = c_children(reader->arena, parts.list.data[parts.list.count - 1]);
+	for (size_t i = 0; i < body.list.count; i++)
+		if (!is_last_return(body.list.data[i], i + 1 == body.list.count) &&
+		        !c_statement(reader, body.list.data[i]))
+			return false;
+	return true;
+}
+
 static bool read_body(struct c_reader *reader)
 {
-	struct arena *arena = reader->arena;
 	CXType result = clang_getCursorResultType(reader->function);
 	if (clang_getCanonicalType(result).kind != CXType_Void) {
 		diag_error(reader->module->diag, reader->region->location,
@@ -194,13 +228,8 @@ static bool read_body(struct c_reader *reader)
 		return diag_note(reader->module->diag,
 		        "accepted is a void function: results go to arrays, as float y[1]");
 	}
-	struct c_cursors parts = c_children(arena, reader->function);
-	struct c_cursors body = c_children(arena, parts.list.data[parts.list.count - 1]);
-	for (size_t i = 0; i < body.list.count; i++)
-		if (!is_last_return(body.list.data[i], i + 1 == body.list.count) &&
-		        !c_statement(reader, body.list.data[i]))
-			return false;
-	return true;
+	VEC_PUSH(reader->arena, &reader->calls, c_key(reader->arena, reader->function));
+	return c_function_body(reader, reader->function);
 }
 
 static bool read_function(struct c_reader *reader)

@@ -27,7 +27,12 @@ enum c_symbol_kind {
 /* What the name of a variable stands for. */
 struct c_symbol {
 	enum c_symbol_kind kind;
-	int array;             /* number in the region */
+	int array; /* number in the region */
+	/* the first subscripts, of a part of the array that is a function's parameter */
+	int given;
+	const struct poly_form *subscript; /* [given] */
+	/* the parameter of the design's function whose value it may be, if that is not known */
+	const char *unknown;
 	struct poly_form form; /* a counter, or a number that is known */
 	struct c_value value;  /* parameter of an inlined function */
 	bool counter;          /* a loop counter, which the body may not assign */
@@ -91,6 +96,10 @@ bool c_real(CXCursor cursor, double *value);
 bool c_enter(struct c_reader *reader, CXCursor cursor);
 void c_leave(struct c_reader *reader);
 
+/* --- c_read.c --- */
+/* The statements of a void function. */
+bool c_function_body(struct c_reader *reader, CXCursor definition);
+
 /* --- c_type.c --- */
 struct c_type c_type_of(struct c_reader *reader, CXType type);
 bool c_is_scalar(CXType type);
@@ -120,6 +129,8 @@ struct poly_form c_sum(struct poly_form left, struct poly_form right, int64_t fa
 struct c_value c_expression(struct c_reader *reader, CXCursor cursor);
 struct c_value c_binary(struct c_reader *reader, CXCursor cursor, enum CXBinaryOperatorKind which,
         struct c_value left, struct c_value right);
+/* An array, or a part of one that its first subscripts name. */
+bool c_part(struct c_reader *reader, CXCursor cursor, struct c_symbol *part);
 /* The array and the subscripts of an element or scalar. */
 bool c_element(struct c_reader *reader, CXCursor cursor, struct poly_access *access);
 struct c_value c_read_element(
@@ -127,11 +138,21 @@ struct c_value c_read_element(
 
 /* --- c_call.c --- */
 struct c_value c_call(struct c_reader *reader, CXCursor cursor);
+/* false after a diagnostic: the function calls itself, or the call lacks arguments. */
+bool c_check_call(struct c_reader *reader, CXCursor call, CXCursor definition);
+
+/* --- c_inline.c --- */
+/* A call as a statement: the function's body, its parameters bound to the arguments. */
+bool c_call_statement(struct c_reader *reader, CXCursor call);
 
 /* --- c_declare.c --- */
 struct c_symbol *c_symbol(struct c_reader *reader, CXCursor reference);
 bool c_declare_parameters(struct c_reader *reader);
 bool c_declare_local(struct c_reader *reader, CXCursor declaration);
+/* The first value of a scalar that is declared here; what was before does not count, so that
+ * conditions on data do not either. `written`: what messages quote. */
+bool c_write_initial(struct c_reader *reader, CXCursor written, CXCursor declaration,
+        CXCursor initial, int array);
 int c_add_array(struct c_reader *reader, const struct region_array *array);
 void c_set_symbol(struct c_reader *reader, CXCursor declaration, struct c_symbol symbol);
 

@@ -416,9 +416,6 @@ static bool refuse_statement(struct c_reader *reader, CXCursor cursor)
 	case CXCursor_SwitchStmt:
 		return c_refuse(reader, cursor, "this jumps out of the order of statements",
 		        "accepted are for loops that run to their bound, and if");
-	case CXCursor_CallExpr:
-		return c_refuse(reader, cursor, "this calls a function as a statement",
-		        "accepted are calls inside expressions; write the function's body here");
 	default:
 		return c_refuse(reader, cursor, "this statement has no counterpart in a design",
 		        "accepted are assignments, for loops, if, and declarations");
@@ -438,6 +435,7 @@ static bool statement(struct c_reader *reader, CXCursor cursor)
 	case CXCursor_UnaryOperator: return increment(reader, cursor);
 	case CXCursor_NullStmt: return true;
 	case CXCursor_ParenExpr: return each(reader, cursor);
+	case CXCursor_CallExpr: return c_call_statement(reader, cursor);
 	case CXCursor_BinaryOperator:
 		if (is_assignment(cursor))
 			return assign(reader, cursor);

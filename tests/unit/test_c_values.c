@@ -57,6 +57,12 @@ static void test_types(void **state)
 	assert_int_equal(failures, 0);
 }
 
+static void test_calls(void **state)
+{
+	(void)state;
+	assert_true(passes_all("calls.c", "calls", true, false));
+}
+
 /* Numbers of f64 stay so in every pass. */
 static void test_double_precision(void **state)
 {
@@ -85,7 +91,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_graphs_of_kernels),
 		cmocka_unit_test(test_values_carried_by_loops), cmocka_unit_test(test_types),
-		cmocka_unit_test(test_double_precision),
+		cmocka_unit_test(test_double_precision), cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_free_order_of_sums) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

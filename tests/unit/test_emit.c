@@ -674,10 +674,10 @@ static void test_refusals(void **state)
 	struct guard guard;
 	struct design_case c;
 	struct design_case scratch = { .arena = arena_new(&guard) };
-	case_start(&c, one_process(&scratch, "i24", LOOP(TAKE("i24") PUSH("%w", "i24"))));
+	case_start(&c, one_process(&scratch, "i2", LOOP(TAKE("i2") PUSH("%w", "i2"))));
 	struct text out = text_new(c.arena);
 	assert_false(emit_hls(c.module, platform_load(c.arena, &c.diag, "u55c"), "design", &out));
-	assert_non_null(strstr(case_messages(&c), "a design cannot hold numbers of type i24"));
+	assert_non_null(strstr(case_messages(&c), "a design cannot hold numbers of type i2"));
 	case_finish(&c);
 	arena_free(scratch.arena);
 }

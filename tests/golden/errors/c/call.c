@@ -1,8 +1,6 @@
 // stc compile --top f -o %o
-void g(float y[8]);
-void f(float y[8], const float x[8])
+void other(float x[8]);
+void f(float x[8])
 {
-	for (int i = 0; i < 8; i++)
-		y[i] = x[i];
-	g(y);
+	other(x);
 }
