@@ -1,5 +1,6 @@
 /* Cursors of libclang: children, names, places, tokens and constants. */
 #include "frontend/c_reader.h"
+#include <ctype.h>
 #include <string.h>
 
 #define TOKENS_MOST 60 /* characters of the user's text in a message */
@@ -67,6 +68,32 @@ static size_t line_end(const struct c_source *source, size_t at)
 	return at;
 }
 
+static bool is_letter(const struct c_source *source, size_t at)
+{
+	return at < source->size &&
+	        (isalnum((unsigned char)source->text[at]) || source->text[at] == '_');
+}
+
+/* Where clang ends an expression whose last part is a macro, the macro begins: its name and its
+ * arguments belong to the text. */
+static unsigned with_macro(const struct c_source *source, unsigned last)
+{
+	size_t at = last;
+	int open = 0;
+	if (is_letter(source, at - 1) || !is_letter(source, at))
+		return last;
+	while (is_letter(source, at))
+		at++;
+	size_t end = at;
+	for (; at < source->size && (open || source->text[at] == '('); at++) {
+		open += source->text[at] == '(' ? 1 : 0;
+		open -= source->text[at] == ')' ? 1 : 0;
+		if (!open)
+			return (unsigned)at + 1;
+	}
+	return (unsigned)end;
+}
+
 const char *c_tokens(const struct c_reader *reader, CXCursor cursor)
 {
 	CXSourceRange extent = clang_getCursorExtent(cursor);
@@ -82,6 +109,8 @@ const char *c_tokens(const struct c_reader *reader, CXCursor cursor)
 	if (!last_file || !clang_File_isEqual(last_file, own) || last <= first ||
 	        last > reader->source->size)
 		last = (unsigned)line_end(reader->source, first);
+	else
+		last = with_macro(reader->source, last);
 	struct text text = text_new(reader->arena);
 	bool space = false;
 	for (unsigned at = first; at < last && text.size < TOKENS_MOST; at++) {

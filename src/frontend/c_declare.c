@@ -88,7 +88,7 @@ static bool read_array(struct c_reader *reader, CXCursor declaration, struct reg
 	return c_refuse(reader, declaration,
 	        text_format(reader->arena, "elements of type %s cannot be held by a design",
 	                c_text(reader->arena, clang_getTypeSpelling(type))),
-	        "accepted are float, _Float16, __bf16, bool and integers of 8 to 64 bits");
+	        "accepted are double, float, _Float16, __bf16, bool and integers of 8 to 64 bits");
 }
 
 /* --- parameters --- */

@@ -202,6 +202,11 @@ static struct c_value unary(struct c_reader *reader, CXCursor cursor)
 	struct c_cursors parts = c_children(reader->arena, cursor);
 	struct c_type type = c_type_of(reader, clang_getCursorType(cursor));
 	enum CXUnaryOperatorKind which = clang_getCursorUnaryOperatorKind(cursor);
+	if (which == CXUnaryOperator_Deref) {
+		c_refuse(reader, cursor, "this is reached through a pointer",
+		        "accepted are elements of arrays, as x[0]");
+		return refused;
+	}
 	bool known = which == CXUnaryOperator_Plus || which == CXUnaryOperator_Minus ||
 	        which == CXUnaryOperator_Not || which == CXUnaryOperator_LNot;
 	if (!known || parts.list.count != 1 || !type.type)
