@@ -191,6 +191,15 @@ static inline void random_c_items(struct random_c *c, int count)
 	}
 }
 
+/* A function that updates a row in place, each element by an earlier one. */
+static inline void random_c_helper(struct text *out, const char *type)
+{
+	text_add(out,
+	        "static void g(%s x[%d], int n, %s f)\n{\n"
+	        "\tfor (int i = n; i < %d; i++)\n\t\tx[i] = x[i - n] * f + i;\n}\n",
+	        type, RANDOM_EXTENT, type, RANDOM_EXTENT);
+}
+
 /* The function f(s, a0, …), with a few local scalars and one local array. */
 static inline void random_c(uint64_t seed, struct text *out)
 {
@@ -198,7 +207,11 @@ static inline void random_c(uint64_t seed, struct text *out)
 	for (int i = 0; i < 5; i++)
 		random_c_below(&c, 2);
 	c.whole = random_c_below(&c, 4) == 0;
-	const char *type = c.whole ? "int" : "float";
+	const char *type = seed % 3 ? "float" : "double";
+	bool calls = seed % 4 == 1;
+	type = c.whole ? "int" : type;
+	if (calls)
+		random_c_helper(out, type);
 	text_add(out, "void f(%s s", type);
 	for (int i = 0; i < RANDOM_ARRAYS - 1; i++) {
 		c.rank[i] = 1 + random_c_below(&c, 2);
@@ -219,6 +232,9 @@ static inline void random_c(uint64_t seed, struct text *out)
 	}
 	random_c_items(&c, 1 + random_c_below(&c, 3));
 	random_c_statement(&c);
+	if (calls)
+		text_add(out, "\tg(a1%s, %d, t0);\n", c.rank[1] == 1 ? "" : "[2]",
+		        1 + (int)(seed / 4 % 3));
 	text_add(out, "\ta0%s += t0;\n}\n", c.rank[0] == 1 ? "[0]" : "[0][0]");
 }
 #endif
