@@ -1,11 +1,17 @@
-/* Stores as processes. Large results and states have a memory port each; small results of one
- * element type share a collector and its port. */
+/* Stores as processes. Large results and states have memory ports of their own: several in parallel,
+ * if words of a result come faster than a port takes them. Small results of one element type share
+ * a collector and its port. */
 #include "ports/append_internal.h"
 #include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "ports/memory_image.h"
 
 #define BULK_ELEMENTS 1024
+/* port words of a result that is worth several ports: less than that takes no longer than the
+ * latency of memory */
+#define PARALLEL_WORDS 1024
+/* results take 1/CHANNELS_SHARE of the memory channels at most, since operands need the others */
+#define CHANNELS_SHARE 2
 
 static const struct type *tensor_of(const struct op *store)
 {
@@ -31,10 +37,11 @@ const struct type *store_words(struct design *design, const struct op *store)
 	return type_regroup(design->module, type, most);
 }
 
-struct value *store_fifo(struct design *design, const struct op *store)
+/* the FIFO that brings the result in such words, equal parts of the stream's */
+static struct value *fifo_of_words(
+        struct design *design, const struct op *store, const struct type *narrow)
 {
 	const struct type *type = store->operand[0]->type;
-	const struct type *narrow = store_words(design, store);
 	struct value *wide = stream_fifo(design, store->operand[0]);
 	struct value *fifo = wide;
 	if (narrow != type) {
@@ -45,19 +52,32 @@ struct value *store_fifo(struct design *design, const struct op *store)
 	return fifo;
 }
 
-/* segments of all layers, one after another from image element `offset` on; returns how many */
-static int store_segments(struct design *design, const struct op *store, const struct image *image,
-        int64_t offset, const struct attr **segment)
+struct value *store_fifo(struct design *design, const struct op *store)
 {
-	const struct attr *results = attr_get(store, KEY_RESULT);
-	int64_t elements = image->words * (image->order.lanes + image->padding);
+	return fifo_of_words(design, store, store_words(design, store));
+}
+
+/* what a memory port writes of a result */
+struct stored {
+	const struct op *store;
+	struct image image;
+	int64_t offset;      /* image element at which it begins */
+	int64_t from, lanes; /* its lanes of each word of the image */
+};
+
+/* segments of all layers, one after another; returns how many */
+static int store_segments(
+        struct design *design, const struct stored *stored, const struct attr **segment)
+{
+	const struct attr *results = attr_get(stored->store, KEY_RESULT);
+	int64_t elements = stored->image.words * (stored->lanes + stored->image.padding);
 	int count = 0;
 	for (int l = 0; l < results->count; l++)
 		if (results->integers[l] >= 0)
 			segment[count++] = image_segment(design,
-			        &(struct segment_place){
-			                true, (int)results->integers[l], offset + l * elements },
-			        image, 0, image->order.lanes);
+			        &(struct segment_place){ true, (int)results->integers[l],
+			                stored->offset + l * elements },
+			        &stored->image, stored->from, stored->lanes);
 	return count;
 }
 
@@ -79,21 +99,17 @@ static struct value *full_words(struct design *design, struct value *from, int64
 	return to;
 }
 
-static void lower_own(struct design *design, const struct op *store)
+/* Writes what `fifo` brings through a port of its own. */
+static void lower_port(struct design *design, struct stored *stored, struct value *fifo)
 {
 	struct module *module = design->module;
-	struct value *fifo = store_fifo(design, store);
-	struct image image = image_of(module->arena,
-	        sequence_merged(module->arena,
-	                sequence_of_type(
-	                        module->arena, tensor_of(store), store_words(design, store))));
-	int layers = attr_get(store, KEY_RESULT)->count;
+	int layers = attr_get(stored->store, KEY_RESULT)->count;
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, layers);
 	const char *name = text_format(module->arena, "r%d", design->serial++);
-	image.padding = memory_lanes(image.order.lanes) - image.order.lanes;
-	int count = store_segments(design, store, &image, 0, segment);
-	fifo = full_words(design, fifo, image.words);
-	int64_t words = (image.words * image.order.lanes + type_lanes(fifo->type->element) - 1) /
+	stored->image.padding = memory_lanes(stored->lanes) - stored->lanes;
+	int count = store_segments(design, stored, segment);
+	int64_t words =
+	        (stored->image.words * stored->lanes + type_lanes(fifo->type->element) - 1) /
 	        type_lanes(fifo->type->element);
 	const struct type *word = vector_of(module, type_scalar(fifo->type->element),
 	        memory_lanes(type_lanes(fifo->type->element)));
@@ -113,6 +129,123 @@ static void lower_own(struct design *design, const struct op *store)
 	process_finish(&p);
 }
 
+static struct image stored_image(
+        struct arena *arena, const struct op *store, const struct type *words)
+{
+	return image_of(
+	        arena, sequence_merged(arena, sequence_of_type(arena, tensor_of(store), words)));
+}
+
+/* Elements that come in a cycle, at most: those of a kernel in an iteration, else a word. */
+static int64_t elements_a_cycle(const struct op *store)
+{
+	const struct type *type = store->operand[0]->type;
+	const struct op *maker = store->operand[0]->def;
+	if (maker->code != OP_KERNEL)
+		return stream_lanes(type);
+	const struct kernel *kernel = maker->kernel;
+	int64_t points = 1;
+	for (int l = 0; l < kernel->loops; l++)
+		points *= kernel->loop[l].extent;
+	int64_t cycles = points / (kernel->lanes * kernel->row_unroll) *
+	        (kernel->initiation_interval > 1 ? kernel->initiation_interval : 1);
+	int64_t elements = itensor_tiles(type->itensor) * stream_lanes(type);
+	return cycles > 0 ? (elements + cycles - 1) / cycles : stream_lanes(type);
+}
+
+/* Ports that the result may have: what is left when every other result has one, and what memory
+ * brings.  An engine has the others. */
+static int64_t most_parts(const struct design *design, int64_t others)
+{
+	const struct platform *platform = design->context->platform;
+	int64_t left = platform->ports - (int64_t)design->port_attrs.count - others;
+	int64_t channels = platform->channels / CHANNELS_SHARE;
+	if (workload_of(design->source) != WORKLOAD_NONE)
+		return 1;
+	return left < channels ? left : channels;
+}
+
+/* The words that are written in equal parts through as many ports, in *parts; NULL: one port is
+ * enough, or there are no such words. */
+static const struct type *parallel_words(
+        struct design *design, const struct op *store, int64_t others, int *parts)
+{
+	const struct type *type = store->operand[0]->type;
+	int64_t lanes = stream_lanes(type);
+	int64_t port = PORT_BITS / type_bits(type_scalar(type));
+	int64_t wanted = (elements_a_cycle(store) + port - 1) / port;
+	int64_t most = most_parts(design, others);
+	if (type->itensor->run_time || lanes <= port ||
+	        itensor_tiles(type->itensor) * lanes < PARALLEL_WORDS * port)
+		return NULL;
+	for (int64_t n = wanted < most ? wanted : most; n > 1; n--)
+		for (int64_t width = n * port; width > (n - 1) * port; width -= n) {
+			const struct type *words =
+			        lanes % width ? NULL : type_regroup(design->module, type, width);
+			if (!words ||
+			        stored_image(design->module->arena, store, words).order.row_dims)
+				continue;
+			*parts = (int)n;
+			return words;
+		}
+	return NULL;
+}
+
+/* Hands each of the FIFOs its part of every word. */
+static void split_words(struct design *design, struct value *from, const struct type *words,
+        struct value *const *to, int parts)
+{
+	struct process p = process_new(design, "split");
+	struct value *in = process_argument(&p, from, "x");
+	process_layers(&p);
+	int opened = process_word_pipeline(&p, words);
+	struct value *word = make_pop(&p, NULL, in);
+	for (int i = 0; i < parts; i++) {
+		struct value *out =
+		        process_argument(&p, to[i], text_format(p.module->arena, "y%d", i));
+		struct value *operand[2] = { word, make_index(&p, i) };
+		make_push(&p, NULL, make_op(&p, OP_SPLIT_LANES, to[i]->type->element, 2, operand),
+		        out);
+	}
+	process_close(&p, opened + (design->layers > 0));
+	process_finish(&p);
+}
+
+static void lower_parallel(
+        struct design *design, const struct op *store, const struct type *words, int parts)
+{
+	struct module *module = design->module;
+	struct value **part = ARENA_ARRAY(module->arena, struct value *, parts);
+	struct stored stored = { .store = store,
+		.image = stored_image(module->arena, store, words),
+		.lanes = stream_lanes(words) / parts };
+	const struct type *word = vector_of(module, type_scalar(words), stored.lanes);
+	for (int i = 0; i < parts; i++)
+		part[i] = design_fifo(design, "s_part", word, stored.image.words);
+	split_words(design, fifo_of_words(design, store, words), words, part, parts);
+	for (int i = 0; i < parts; i++) {
+		stored.from = i * stored.lanes;
+		lower_port(design, &stored, part[i]);
+	}
+}
+
+/* others: results that are stored after it */
+static void lower_own(struct design *design, const struct op *store, int64_t others)
+{
+	int parts;
+	const struct type *words = parallel_words(design, store, others, &parts);
+	if (words) {
+		lower_parallel(design, store, words, parts);
+		return;
+	}
+	words = store_words(design, store);
+	struct stored stored = { .store = store,
+		.image = stored_image(design->module->arena, store, words),
+		.lanes = stream_lanes(words) };
+	struct value *fifo = full_words(design, store_fifo(design, store), stored.image.words);
+	lower_port(design, &stored, fifo);
+}
+
 /* one of the results that share a collector */
 static void lower_shared_store(struct shared_port *c, const struct op *store)
 {
@@ -120,12 +253,14 @@ static void lower_shared_store(struct shared_port *c, const struct op *store)
 	struct design *design = p->design;
 	struct module *module = design->module;
 	const struct type *type = store->operand[0]->type;
-	struct image image = image_of(module->arena,
-	        sequence_merged(
-	                module->arena, sequence_of_type(module->arena, tensor_of(store), type)));
+	struct stored stored = { .store = store,
+		.image = stored_image(module->arena, store, type),
+		.offset = c->elements,
+		.lanes = stream_lanes(type) };
+	const struct image image = stored.image;
 	int layers = attr_get(store, KEY_RESULT)->count;
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, layers);
-	int count = store_segments(design, store, &image, c->elements, segment);
+	int count = store_segments(design, &stored, segment);
 	for (int i = 0; i < count; i++)
 		VEC_PUSH(module->arena, &c->segments, segment[i]);
 	int64_t elements = image.words * image.order.lanes;
@@ -174,22 +309,37 @@ static void lower_collectors(
 	}
 }
 
-static bool lower_own_block(struct design *design, const struct block *body)
+static bool has_own_port(const struct op *op)
+{
+	return op->code == OP_STORE && !is_shared_store(op, type_scalar(op->operand[0]->type));
+}
+
+static int64_t count_own(const struct block *body)
+{
+	int64_t count = 0;
+	for (const struct op *op = body->first; op; op = op->next)
+		count += op->code == OP_FOR ? count_own(op->region[0]) : has_own_port(op);
+	return count;
+}
+
+/* others: the results with ports of their own that are not lowered yet */
+static bool lower_own_block(struct design *design, const struct block *body, int64_t *others)
 {
 	bool good = true;
 	for (const struct op *op = body->first; op; op = op->next) {
 		design_begin(design, op);
 		if (op->code == OP_FOR) {
 			design->layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer;
-			good = lower_own_block(design, op->region[0]) && good;
+			good = lower_own_block(design, op->region[0], others) && good;
 			design->layers = 0;
 		}
-		if (op->code != OP_STORE || is_shared_store(op, type_scalar(op->operand[0]->type)))
+		if (!has_own_port(op))
 			continue;
+		--*others;
 		if (op->operands == 2)
 			good = lower_append(design, op) && good;
 		else
-			lower_own(design, op);
+			lower_own(design, op, *others);
 	}
 	design_begin(design, NULL);
 	return good;
@@ -199,5 +349,6 @@ bool lower_stores(struct design *design, struct block *body)
 {
 	struct map done = map_new(design->module->arena);
 	lower_collectors(design, body, body, &done);
-	return lower_own_block(design, body);
+	int64_t others = count_own(body);
+	return lower_own_block(design, body, &others);
 }
