@@ -561,6 +561,12 @@ static void check_recorded_parallelism(struct verifier *verifier, const struct o
 		verify_fail(verifier, op,
 		        "its parallelism has `operand` and `ports`, a positive number, together or "
 		        "not at all");
+	const struct attr *peers = attr_item(parallelism, KEY_PEERS);
+	for (int i = 0; peers && i < peers->count; i++)
+		if (!operand || peers->integers[i] < 0 || peers->integers[i] >= op->operands)
+			verify_fail(verifier, op,
+			        "its parallelism has `peers` beside no `operand`, or one that it "
+			        "lacks");
 }
 
 void verify_kernel(struct verifier *verifier, const struct op *op)

@@ -23,6 +23,8 @@
 /* f32 lanes of a kernel that uses each weight for several tokens */
 #define REUSED_LANES 64
 #define REUSE 4
+/* an operand of at least 1/PEER_SHARE of the largest one's elements gets as many ports */
+#define PEER_SHARE 4
 #define BULK_ELEMENTS 4096    /* a smaller operand shares a port */
 #define BULK_WITH_ENGINE 8192 /* the same with a matmul engine, whose PEs need the ports */
 /* the same where small operands share the AXI adapter of the engine's weights */
@@ -72,6 +74,22 @@ static struct candidate find_bulk(struct arena *arena, const struct op *op, int6
 		best.reuse = parallelism_points(op, j, false);
 	}
 	return best;
+}
+
+/* Finds further operands that would keep the kernel waiting if the shared loader brought them. */
+static void find_peers(struct arena *arena, struct candidate *candidate, int64_t least)
+{
+	const struct op *op = candidate->op;
+	enum operand_location *operand_location = operand_locations(arena, op);
+	for (int j = 0; candidate->operand >= 0 && j < op->operands; j++) {
+		const struct tensor_source *source = tensor_source_of(op->operand[j]);
+		int64_t elements = parallelism_points(op, j, true);
+		if (j != candidate->operand && operand_location[j] == LOCATION_PACKED &&
+		        source != tensor_source_of(op->operand[candidate->operand]) &&
+		        elements >= least &&
+		        elements * source->count * PEER_SHARE >= candidate->elements)
+			candidate->peers |= 1u << j;
+	}
 }
 
 static struct schedule schedule_within(struct module *module, const struct op *op, int64_t most)
@@ -128,6 +146,12 @@ static int64_t cycles_of(const struct candidate *candidate, const struct paralle
 	return candidate->elements / candidate->port_lanes / parallelism->ports;
 }
 
+/* memory ports of a kernel's operands */
+static int ports_of(const struct parallelism_table *w, int i)
+{
+	return candidate_operands(&w->candidate[i]) * w->parallelism[i].ports;
+}
+
 /* Doubles the ports of the slowest reader while there are ports. */
 static void spend_ports(struct parallelism_table *w)
 {
@@ -139,7 +163,7 @@ static void spend_ports(struct parallelism_table *w)
 		int slowest = -1;
 		for (int i = 0; i < w->count; i++)
 			if (candidate[i].operand >= 0 && !candidate[i].frozen &&
-			        parallelism[i].ports <= ports && 2 * parallelism[i].ports <= most &&
+			        ports_of(w, i) <= ports && 2 * parallelism[i].ports <= most &&
 			        (slowest < 0 ||
 			                cycles_of(&candidate[i], &parallelism[i]) >
 			                        cycles_of(&candidate[slowest],
@@ -153,7 +177,7 @@ static void spend_ports(struct parallelism_table *w)
 			candidate[slowest].frozen = true;
 			continue;
 		}
-		ports -= parallelism[slowest].ports;
+		ports -= ports_of(w, slowest);
 		parallelism[slowest].ports *= 2;
 		parallelism[slowest].lanes = lanes;
 	}
@@ -221,6 +245,24 @@ static int64_t least_bulk_elements(const struct op *main)
 	return workload_of(main) == WORKLOAD_NONE ? BULK_ELEMENTS : BULK_WITH_ENGINE;
 }
 
+/* Without an engine, which has its ports: further large operands of the kernels, if each can have a
+ * port. Returns how many. */
+static int find_all_peers(struct parallelism_table *w, int64_t least, int bulk)
+{
+	int peers = 0;
+	if (workload_of(module_main(w->module)) != WORKLOAD_NONE)
+		return 0;
+	for (int i = 0; i < w->count; i++) {
+		find_peers(w->module->arena, &w->candidate[i], least);
+		peers += candidate_operands(&w->candidate[i]) - (w->candidate[i].operand >= 0);
+	}
+	if (bulk + peers <= w->ports)
+		return peers;
+	for (int i = 0; i < w->count; i++)
+		w->candidate[i].peers = 0;
+	return 0;
+}
+
 /* Chooses the bulk operands; if there are more than ports, the smallest ones share a port. */
 static void find_candidates(struct parallelism_table *w)
 {
@@ -245,11 +287,12 @@ static void find_candidates(struct parallelism_table *w)
 				smallest = i;
 		w->candidate[smallest].operand = -1;
 	}
-	w->ports -= bulk;
+	w->ports -= bulk + find_all_peers(w, least, bulk);
 	for (int i = 0; i < w->count; i++)
 		w->parallelism[i] = (struct parallelism){ .lanes = w->candidate[i].port_lanes,
 			.bulk = w->candidate[i].operand,
-			.ports = 1 };
+			.ports = 1,
+			.peers = w->candidate[i].peers };
 }
 
 /* The last option within the lanes and ports of the initial choice. */

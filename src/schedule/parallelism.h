@@ -14,8 +14,15 @@ struct candidate {
 	int operand;        /* -1: the kernel has no bulk operand */
 	int64_t port_lanes; /* elements in a word of a memory port */
 	int64_t elements, reuse;
-	bool frozen; /* more ports do not help, or cannot be had */
+	uint32_t peers; /* bit j: operand j has as many ports as this one */
+	bool frozen;    /* more ports do not help, or cannot be had */
 };
+
+/* the number of its operands with ports of their own */
+static inline int candidate_operands(const struct candidate *candidate)
+{
+	return operands_with_ports(candidate->operand, candidate->peers);
+}
 
 /* All kernels of the module in program order: row k of each array belongs to kernel k. */
 struct parallelism_table {

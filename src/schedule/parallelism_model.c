@@ -436,7 +436,9 @@ struct parallelism_cost parallelism_resources(
 		const struct parallelism_option *option = &space->kernel[k].option[choice[k]];
 		cost.dsp += option->dsp;
 		cost.lut += option->lut;
-		cost.ports += option->parallelism.bulk >= 0 ? option->parallelism.ports : 0;
+		cost.ports +=
+		        operands_with_ports(option->parallelism.bulk, option->parallelism.peers) *
+		        option->parallelism.ports;
 	}
 	return cost;
 }

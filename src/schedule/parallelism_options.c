@@ -63,6 +63,24 @@ static int64_t lanes_of(const struct kernel *kernel, const struct schedule *sche
 	return lanes_along(kernel->operand[operand].stride, schedule);
 }
 
+/* Has the operand memory ports of its own? */
+static bool has_ports(const struct option_builder *m, int operand)
+{
+	return operand == m->candidate->operand || m->candidate->peers >> operand & 1;
+}
+
+/* Memory ports that the words of an operand fill; 1 for none. */
+static int ports_of(const struct option_builder *m, const struct schedule *schedule, int operand)
+{
+	if (operand < 0)
+		return 1;
+	int64_t own = lanes_of(m->kernel->op->kernel, schedule, operand) *
+	        type_bits(type_scalar(m->kernel->op->operand[operand]->type)) / PORT_BITS;
+	if (own < 1)
+		return 1;
+	return own < m->most_ports ? (int)own : m->most_ports;
+}
+
 /* Which nodes differ from lane to lane? The others are computed once per word. */
 static const bool *wide_nodes(
         struct option_builder *m, const struct body *body, const struct schedule *schedule)
@@ -350,7 +368,7 @@ static double shared_cycles(struct option_builder *m, const enum operand_locatio
         const struct schedule *schedule, int operand, enum parallelism_extent extent)
 {
 	const struct op *op = m->kernel->op;
-	if (operand_location[operand] != LOCATION_PACKED || operand == m->candidate->operand)
+	if (operand_location[operand] != LOCATION_PACKED || has_ports(m, operand))
 		return 0;
 	double elements =
 	        elements_taken(op, schedule, operand) * part_sent(m, schedule, operand, extent);
@@ -383,7 +401,7 @@ static double memory_cycles(struct option_builder *m, const enum operand_locatio
 	const struct platform *platform = m->space->platform;
 	const struct op *op = m->kernel->op;
 	if (operand_location[operand] == LOCATION_ON_CHIP ||
-	        (operand_location[operand] == LOCATION_PACKED && operand != m->candidate->operand))
+	        (operand_location[operand] == LOCATION_PACKED && !has_ports(m, operand)))
 		return 0;
 	double elements = elements_taken(op, schedule, operand);
 	if (operand_location[operand] == LOCATION_ROW_MAJOR) {
@@ -546,7 +564,8 @@ static void set_cycles(struct option_builder *m, const enum operand_location *op
 	double cycles = iterations(schedule) * (double)interval + drain_cycles_of(m, schedule);
 	double prefetch = 0;
 	for (int j = 0; j < m->kernel->operands; j++) {
-		int ports = j == m->candidate->operand ? option->parallelism.ports : 1;
+		int filled = has_ports(m, j) ? ports_of(m, schedule, j) : 1;
+		int ports = filled < option->parallelism.ports ? filled : option->parallelism.ports;
 		double memory = memory_cycles(m, operand_location, schedule, j, ports);
 		bool is_prefetched =
 		        operand_location[j] == LOCATION_ROW_MAJOR && m->space->prefetches_states;
@@ -588,11 +607,12 @@ static void add_option(struct option_builder *m, const enum operand_location *op
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
 	struct arena *arena = m->space->arena;
-	struct parallelism_option option = {
-		.parallelism = { .lanes = most, .bulk = m->candidate->operand, .ports = ports },
+	struct parallelism_option option = { .parallelism = { .lanes = most,
+		                                     .bulk = m->candidate->operand,
+		                                     .ports = ports,
+		                                     .peers = m->candidate->peers },
 		.lanes = schedule->lanes,
-		.row_unroll = schedule->row_unroll
-	};
+		.row_unroll = schedule->row_unroll };
 	bool tree = schedule_is_tree(kernel, schedule);
 	option.out = lanes_along(kernel->result.stride, schedule);
 	option.in = ARENA_ARRAY(arena, int64_t, m->kernel->operands + 1);
@@ -616,19 +636,6 @@ static void add_option(struct option_builder *m, const enum operand_location *op
 	add_times(m, kernel, schedule, &option);
 	set_reordering(m, schedule, interval, listed, &option);
 	VEC_PUSH(arena, &m->options, option);
-}
-
-/* Memory ports that the words of the bulk operand fill. */
-static int ports_of(struct option_builder *m, const struct schedule *schedule)
-{
-	int bulk = m->candidate->operand;
-	if (bulk < 0)
-		return 1;
-	int64_t own = lanes_of(m->kernel->op->kernel, schedule, bulk) *
-	        type_bits(type_scalar(m->kernel->op->operand[bulk]->type)) / PORT_BITS;
-	if (own < 1)
-		return 1;
-	return own < m->most_ports ? (int)own : m->most_ports;
 }
 
 static bool is_fixed_to(const struct option_builder *m, const struct schedule *schedule)
@@ -664,7 +671,7 @@ static void add_options(struct option_builder *m)
 		lanes = schedule.lanes;
 		rows = schedule.row_unroll;
 		note_near(m, &schedule);
-		int own = ports_of(m, &schedule);
+		int own = ports_of(m, &schedule, m->candidate->operand);
 		for (int ports = 1; ports <= own && is_fixed_to(m, &schedule); ports *= 2)
 			if (!m->fixed || !m->fixed->ports || m->fixed->ports == ports)
 				add_option(m, operand_location, &schedule, most, ports);

@@ -383,6 +383,6 @@ struct parallelism_space *build_parallelism_space(
 	space->budget =
 	        (struct parallelism_budget){ .dsp = w->dsp, .lut = w->lut, .ports = w->ports };
 	for (int i = 0; i < w->count; i++)
-		space->budget.ports += w->candidate[i].operand >= 0;
+		space->budget.ports += candidate_operands(&w->candidate[i]);
 	return space;
 }

@@ -9,21 +9,39 @@
 
 void record_parallelism(struct module *module, struct op *op, const struct parallelism *parallelism)
 {
+	int64_t peer[KERNEL_OPERANDS];
+	int peers = 0;
+	for (int j = 0; j < KERNEL_OPERANDS; j++)
+		if (parallelism->peers >> j & 1)
+			peer[peers++] = j;
 	const struct named items[] = {
 		{ key_name(KEY_LANES), attr_integer(module, parallelism->lanes) },
 		{ key_name(KEY_OPERAND), attr_integer(module, parallelism->bulk) },
 		{ key_name(KEY_PORTS), attr_integer(module, parallelism->ports) },
+		{ key_name(KEY_PEERS), attr_integers(module, peers, peer) },
 	};
-	int count = parallelism->bulk < 0 ? 1 : 3;
+	int count = parallelism->bulk < 0 ? 1 : 3 + (peers > 0);
 	attr_set(module, op, KEY_PARALLELISM, attr_dictionary(module, count, items));
 }
 
 struct parallelism recorded_parallelism(const struct op *op)
 {
 	const struct attr *attr = attr_get(op, KEY_PARALLELISM);
-	return (struct parallelism){ .lanes = attr_item_integer(attr, KEY_LANES, 1),
+	const struct attr *peers = attr_item(attr, KEY_PEERS);
+	struct parallelism parallelism = { .lanes = attr_item_integer(attr, KEY_LANES, 1),
 		.bulk = (int)attr_item_integer(attr, KEY_OPERAND, -1),
 		.ports = (int)attr_item_integer(attr, KEY_PORTS, 1) };
+	for (int i = 0; peers && i < peers->count; i++)
+		parallelism.peers |= 1u << peers->integers[i];
+	return parallelism;
+}
+
+int operands_with_ports(int bulk, uint32_t peers)
+{
+	int operands = bulk >= 0;
+	for (; peers; peers &= peers - 1)
+		operands++;
+	return operands;
 }
 
 static void record_as(

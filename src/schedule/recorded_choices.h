@@ -9,8 +9,17 @@ struct parallelism {
 	int64_t lanes; /* most lanes */
 	int bulk;      /* operand with memory ports of its own, or -1 */
 	int ports;     /* number of these ports */
+	/* bit j: operand j, nearly as large, has as many ports of its own */
+	uint32_t peers;
 };
 
+/* Has the operand memory ports of its own? */
+static inline bool parallelism_has_ports(const struct parallelism *parallelism, int operand)
+{
+	return operand == parallelism->bulk || parallelism->peers >> operand & 1;
+}
+/* The number of operands with memory ports of their own. */
+int operands_with_ports(int bulk, uint32_t peers);
 void record_parallelism(
         struct module *module, struct op *op, const struct parallelism *parallelism);
 struct parallelism recorded_parallelism(const struct op *op);

@@ -46,7 +46,8 @@ static void add_option(struct blake2 *hash, const struct parallelism_space *spac
         const struct parallelism_kernel *kernel, const struct parallelism_option *option)
 {
 	const int64_t numbers[] = { option->parallelism.bulk, option->parallelism.ports,
-		option->lanes, option->row_unroll, option->dsp, option->lut, option->out };
+		option->parallelism.peers, option->lanes, option->row_unroll, option->dsp,
+		option->lut, option->out };
 	blake2_add(hash, numbers, sizeof numbers);
 	blake2_add(hash, option->in, sizeof *option->in * (size_t)kernel->operands);
 	add_real(hash, option->depth);

@@ -252,7 +252,8 @@ bool emit_kernel(struct streams *s, const struct op *old)
 		        module, kernel, schedule, j, old->operand[j]->type, row_predicate[j]);
 		INVARIANT(module->guard, type, "kernel %s: operand %d has no stream type",
 		        kernel->name, j);
-		int ports = j == parallelism.bulk ? bulk_ports(&parallelism, type) : 0;
+		int ports =
+		        parallelism_has_ports(&parallelism, j) ? bulk_ports(&parallelism, type) : 0;
 		if (schedule->held) {
 			operand[j] = demand_tile_operand(s, old, schedule, j, type);
 			continue;
