@@ -1,6 +1,6 @@
-/* Stores as processes. Large results and states have memory ports of their own: several in parallel,
- * if words of a result come faster than a port takes them. Small results of one element type share
- * a collector and its port. */
+/* Stores as processes. Large results and states have memory ports of their own, several in parallel
+ * if words come faster than a port takes them. Small results of one element type share a collector
+ * and its port. */
 #include "ports/append_internal.h"
 #include "ports/lower_ports.h"
 #include "ir/workload.h"

@@ -53,7 +53,8 @@ static double valid_part(const struct attr *item, const struct extent_list *exte
 	return part;
 }
 
-/* Bytes that a launch reads of an input; of a table, only the rows that it gathers. */
+/* Bytes that a launch reads of an input, or writes of a result; of a table, only the rows that it
+ * gathers. */
 static double item_bytes(const struct attr *item, const struct extent_list *extents)
 {
 	const struct attr *type = attr_item(item, KEY_TYPE);
@@ -90,7 +91,8 @@ int64_t report_tokens(const struct module *module)
 	return 0;
 }
 
-/* Figures that follow from inputs and outputs: tokens, batch, context, bytes read in a launch. */
+/* Figures that follow from inputs and outputs: tokens, batch, context, bytes moved in a launch. Of a
+ * state, what is read. */
 static void read_signature(struct report *report)
 {
 	const struct op *function = module_main(report->module);
@@ -98,12 +100,13 @@ static void read_signature(struct report *report)
 	const struct attr *outputs = attr_get(function, KEY_STREAM_OUTPUTS);
 	report->tokens = report_tokens(report->module);
 	for (int i = 0; inputs && i < inputs->count; i++)
-		if (!has_role(inputs->items[i].value, "input"))
-			report->host_bytes += item_bytes(inputs->items[i].value, &report->extents);
+		report->host_bytes += item_bytes(inputs->items[i].value, &report->extents);
 	for (int i = 0; outputs && i < outputs->count; i++) {
 		const struct attr *item = outputs->items[i].value;
 		const struct attr *axis = attr_item(item, KEY_AXIS);
 		const struct attr *name = attr_item(item, KEY_NAME);
+		if (!has_role(item, "state"))
+			report->host_bytes += item_bytes(item, &report->extents);
 		if (!has_role(item, "state") || !axis || !name)
 			continue;
 		report->decodes = true;

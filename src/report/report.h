@@ -49,7 +49,7 @@ struct report {
 	/* a launch reads only the valid rows of a state */
 	bool run_time;
 	const char *quant;             /* --quant, or none */
-	double host_bytes;             /* read in a launch: weights, states, gathered rows */
+	double host_bytes;             /* moved in a launch: all inputs, results */
 	struct bundle_channel channel; /* the busiest memory channel */
 	bool memory_least;             /* time.least is that of the channel, not of a process */
 	/* lower bounds by memory and by multipliers; time.most and time.least in milliseconds */

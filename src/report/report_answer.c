@@ -188,7 +188,7 @@ static void advise_chain(
 	        report->memory_ms < 0.5 * report->latency_ms)
 		add(answer,
 		        text_format(arena,
-		                "reading weights and KV cache once takes %s of the %s: the memory "
+		                "moving all inputs and results once takes %s of the %s: the memory "
 		                "ports of each kernel idle while others work; shared ports, the "
 		                "matmul engine or prefetching would use them",
 		                milliseconds(arena, report->memory_ms),

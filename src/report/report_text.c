@@ -139,7 +139,7 @@ static void add_bounds(const struct report *report, struct text *out)
 	const struct design_time *time = &report->time;
 	if (report->memory_ms > 0)
 		text_add(out,
-		        "memory bound    %.4g ms: %.4g MB read once at %.4g GB/s    (signature, "
+		        "memory bound    %.4g ms: %.4g MB moved once at %.4g GB/s    (signature, "
 		        "platform table)\n",
 		        report->memory_ms, report->host_bytes / 1e6,
 		        report->platform->channels * report->platform->channel_gbps *
