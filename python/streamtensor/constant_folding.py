@@ -15,6 +15,9 @@ _FILLED = {
     torch.ops.aten.full_like.default: lambda node: node.args[1],
 }
 MAX_FOLDED_BYTES = 1 << 24  # maximum bytes of one folded value
+# a value of more elements is not folded if it has so many times those that it is made of, as a mask
+# of two counters: computing it takes less than reading it
+EXPANDED_LEAST, EXPANSION = 1 << 16, 16
 _READABLE = {
     torch.bfloat16: torch.float32,  # torch-mlir needs an extra package to read it
     torch.uint8: torch.int32,
@@ -81,12 +84,21 @@ def _can_fold(node, values: dict) -> bool:
     ]
     if any(value.numel() * value.element_size() > MAX_FOLDED_BYTES for value in found):
         return False
+    if not filled and _expands(node, found, values):
+        return False
     if not isinstance(node.target, torch._ops.OpOverload):
         return node.target.__name__ == "getitem"
     return (
         not node.target._schema.is_mutable
         and torch.Tag.nondeterministic_seeded not in node.target.tags
     )
+
+
+def _expands(node, found: list[torch.Tensor], values: dict) -> bool:
+    made_of = sum(values[argument].numel() for argument in node.all_input_nodes)
+    return any(
+        value.numel() > max(EXPANDED_LEAST, EXPANSION * made_of) for value in found
+    ) and bool(made_of)
 
 
 def _evaluate(node, values: dict):

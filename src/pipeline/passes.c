@@ -44,6 +44,8 @@ const struct pass passes[] = {
 	PASS(rewrite_gelu_silu, T, T, APPROXIMATE, "fused kernels",
 	        "GELU and SiLU use one exponential and one division"),
 	PASS(fuse_argmax, T, T, EXACT, "fused kernels", "argmax is one reduction"),
+	PASS(scan_prefixes, T, T, ORDER, "fused kernels",
+	        "prefix sums are scans, of blocks side by side, and not masked sums"),
 	PASS(bind_extents, T, T, EXACT, "kernels",
 	        "loops over dimensions named by stream.dims have run-time trip counts"),
 	PASS(quantize_bf16, T, T, QUANTIZE, "fused kernels",

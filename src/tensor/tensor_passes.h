@@ -7,6 +7,7 @@ bool name_arguments(struct pass_context *context, struct module *module);
 bool fold_views(struct pass_context *context, struct module *module);
 bool demote_f64(struct pass_context *context, struct module *module);
 bool merge_common(struct pass_context *context, struct module *module);
+bool scan_prefixes(struct pass_context *context, struct module *module);
 bool bind_extents(struct pass_context *context, struct module *module);
 bool defer_softmax_division(struct pass_context *context, struct module *module);
 bool online_softmax(struct pass_context *context, struct module *module);

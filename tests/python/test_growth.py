@@ -1,0 +1,102 @@
+"""What stays cheap as sizes grow: ports of large operands and results, prefix sums."""
+
+import json
+
+import pytest
+import torch
+from conftest import stc
+from torch import nn
+
+import streamtensor
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs):
+        return self.function(*inputs)
+
+
+def _before(x, *, above):
+    at = torch.arange(x.shape[-1])
+    seen = at.unsqueeze(1) > at if above else at < at.unsqueeze(1)
+    return torch.where(seen, x.unsqueeze(-2), torch.zeros(())).sum(-1)
+
+
+def _prefixes(x, rows, tall, numbers):
+    return (
+        x.cumsum(0),
+        rows.cumsum(1),
+        tall.cumsum(0) * 2 + tall,
+        numbers.cumsum(0),
+        (1 + x[:263] / 100).cumprod(0),
+        rows.cummax(1)[0],
+        _before(x[:500], above=True),
+        _before(rows, above=False),
+        x.view(4, 250, 1).expand(4, 250, 3).cumsum(1),
+        torch.softmax(rows @ rows.mT @ rows / 99, 1).cumsum(1),
+    )
+
+
+def _design(module, inputs, folder, platform="u55c"):
+    source = folder / "module.mlir"
+    source.write_text(streamtensor.export(module, inputs).text)
+    done = stc("compile", source, "--platform", platform, "-o", folder / "design")
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "design" / "report.json").read_text())
+
+
+def test_prefix_sums_are_those_of_pytorch(core_built):
+    torch.manual_seed(1)
+    inputs = (
+        torch.randn(1000),
+        torch.randn(6, 320),
+        torch.randn(300, 48),
+        torch.randint(-1000, 1000, (257,)),
+    )
+    expected = _prefixes(*(each.double() if each.is_floating_point() else each for each in inputs))
+    with streamtensor.compile(Function(_prefixes), inputs) as design:
+        found = design(*inputs)
+    for got, wanted in zip(found, expected, strict=True):
+        assert got.shape == wanted.shape
+        assert torch.allclose(got.double(), wanted.double(), rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("reduce", ["cumsum", "cumprod"])
+def test_prefixes_take_linear_time(reduce, core_built, tmp_path):
+    inputs = (torch.zeros(1 << 14),)
+    report = _design(Function(lambda x: getattr(x, reduce)(0)), inputs, tmp_path)
+    assert report["cycles"]["simulated"] < 1.1 * (1 << 14)
+
+
+@pytest.mark.parametrize("platform", ["u55c", "vu9p"])
+def test_results_come_through_several_ports(platform, core_built):
+    """Words of a power of two elements, others, and of bytes."""
+
+    def function(x, y):
+        return torch.relu(x), x.t().contiguous(), y * 2, x + x.flip(0), torch.softmax(x, 1)
+
+    torch.manual_seed(0)
+    inputs = torch.randn(192, 448), torch.randint(-50, 50, (640, 384), dtype=torch.int8)
+    with streamtensor.compile(Function(function), inputs, platform=platform) as design:
+        found = design(*inputs)
+        ports = json.loads((design.folder / "report.json").read_text())["ports"]
+    for got, wanted in zip(found, function(*inputs), strict=True):
+        assert got.dtype == wanted.dtype and torch.allclose(got, wanted, rtol=1e-5, atol=1e-7)
+    assert ports <= 32
+
+
+@pytest.mark.parametrize(
+    "function, operands", [(torch.relu, 1), (torch.add, 2), (lambda x: x.t().contiguous(), 1)]
+)
+def test_one_operator_uses_the_memory_of_the_card(function, operands, core_built, tmp_path):
+    """A port brings at most 16 numbers a cycle; eight of each tensor bring 88 on average."""
+    inputs = tuple(torch.zeros(512, 512) for _ in range(operands))
+    report = _design(Function(function), inputs, tmp_path)
+    assert report["cycles"]["simulated"] < 512 * 512 / 64
+    bytes_moved = 4 * 512 * 512 * (operands + 1)
+    assert report["bounds"]["memory_ms"] == pytest.approx(
+        bytes_moved / (32 * 14.375e6 * 0.92), rel=1e-3
+    )
