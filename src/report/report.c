@@ -91,8 +91,8 @@ int64_t report_tokens(const struct module *module)
 	return 0;
 }
 
-/* Figures that follow from inputs and outputs: tokens, batch, context, bytes moved in a launch. Of a
- * state, what is read. */
+/* Figures that follow from inputs and outputs: tokens, batch, context, bytes moved in a launch. Of
+ * a state, what is read. */
 static void read_signature(struct report *report)
 {
 	const struct op *function = module_main(report->module);
