@@ -216,4 +216,8 @@ void lanes_close(struct emitter *e);
  * computed under its condition.  false: there are none, and nothing is emitted. */
 bool lanes_push(struct emitter *e, const struct op *push, const char *when);
 
+/* --- hls_sequential.c --- */
+/* What the pipelined loop of a sequential nest tells of dependences; nothing in other loops. */
+void hls_sequential_pragmas(struct emitter *e, const struct op *loop);
+
 #endif

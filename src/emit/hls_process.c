@@ -294,8 +294,8 @@ static void add_array(struct emitter *e, struct op *op)
 		        "true\n",
 		        name, (long long)attr_integer_or(op, KEY_STREAM_DISTANCE, 1));
 	if (*storage && !text_same(storage, "registers"))
-		text_add(&e->body, "#pragma HLS bind_storage variable=%s type=ram_s2p impl=%s\n",
-		        name, storage);
+		text_add(&e->body, "#pragma HLS bind_storage variable=%s type=%s impl=%s\n", name,
+		        attr_get(op, KEY_STREAM_READ_PORTS) ? "ram_1wnr" : "ram_s2p", storage);
 }
 
 void hls_local_array(struct emitter *e, struct op *op)
@@ -592,6 +592,8 @@ void hls_loop(struct emitter *e, struct op *op)
 		        text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp")
 		                ? " style=flp"
 		                : "");
+	if (interval)
+		hls_sequential_pragmas(e, op);
 	e->indent++;
 	e->depth++;
 	hls_block(e, op->region[0]);

@@ -31,6 +31,7 @@ eval_function eval_contract;
 struct tensor *eval_contraction(struct evaluation *e, const struct op *op, const struct tensor *x,
         const struct tensor *s, const struct type *result);
 eval_function eval_generic;
+eval_function eval_sequential;
 eval_function eval_tensor_kernel;
 bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input);
 

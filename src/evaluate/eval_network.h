@@ -105,6 +105,8 @@ struct array *array_new(struct arena *arena, const char *name, const struct type
 /* Translates the process that `call` starts; value->data of its operands are their channels and
  * arrays.  false: a diagnostic. */
 bool network_add_process(struct network *network, const struct op *call);
+/* The same of the body of a sequential nest, whose arguments' data are arrays. */
+bool network_add_nest(struct network *network, const struct op *nest);
 /* Runs until all processes have ended.  false: a diagnostic, of a deadlock among others. */
 bool network_run(struct network *network);
 

@@ -442,6 +442,7 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 
 eval_function *const eval_stream_functions[OP_COUNT] = {
 	[OP_KERNEL] = eval_stream_kernel,
+	[OP_SEQUENTIAL] = eval_sequential,
 	[OP_CONTRACT] = eval_stream_contract,
 	[OP_PAD_TOKENS] = eval_stream_pad_tokens,
 	[OP_LOAD] = eval_load,

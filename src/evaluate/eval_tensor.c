@@ -428,6 +428,7 @@ eval_function *const eval_tensor_functions[OP_COUNT] = {
 	        [OP_CONSTANT] = eval_constant,
 	[OP_GENERIC] = eval_generic,
 	[OP_KERNEL] = eval_tensor_kernel,
+	[OP_SEQUENTIAL] = eval_sequential,
 	[OP_CONTRACT] = eval_contract,
 	[OP_PAD_TOKENS] = eval_pad_tokens,
 	[OP_TENSOR_EMPTY] = eval_empty,

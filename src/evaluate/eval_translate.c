@@ -383,6 +383,7 @@ static translate_function *const functions[OP_COUNT] = {
 	[OP_FOR] = translate_for,
 	[OP_YIELD] = translate_nothing,
 	[OP_RETURN] = translate_nothing,
+	[OP_SEQUENTIAL_YIELD] = translate_nothing,
 	[OP_CONSTANT] = translate_constant,
 	[OP_POP] = translate_pop,
 	[OP_PUSH] = translate_push,
@@ -419,6 +420,25 @@ static bool translate_block(struct translator *t, struct block *block)
 	return true;
 }
 
+static bool translate_process(struct translator *t, struct block *body)
+{
+	if (!translate_block(t, body))
+		return false;
+	emit(t, (struct instruction){ .run = do_end });
+	t->process->at = t->process->program.data;
+	VEC_PUSH(t->arena, &t->network->processes, t->process);
+	return true;
+}
+
+bool network_add_nest(struct network *network, const struct op *nest)
+{
+	struct translator t = { .network = network,
+		.process = ARENA_NEW(network->e->arena, struct kahn_process),
+		.arena = network->e->arena };
+	t.process->name = attr_text_or(nest, KEY_NAME, "");
+	return translate_process(&t, nest->region[0]);
+}
+
 bool network_add_process(struct network *network, const struct op *call)
 {
 	const char *name = attr_text_or(call, KEY_CALLEE, "");
@@ -435,10 +455,5 @@ bool network_add_process(struct network *network, const struct op *call)
 	process->name = name;
 	for (int i = 0; i < call->operands; i++)
 		function->region[0]->argument[i]->data = call->operand[i]->data;
-	if (!translate_block(&t, function->region[0]))
-		return false;
-	emit(&t, (struct instruction){ .run = do_end });
-	process->at = process->program.data;
-	VEC_PUSH(network->e->arena, &network->processes, process);
-	return true;
+	return translate_process(&t, function->region[0]);
 }

@@ -36,6 +36,8 @@
 
 /* maximum operands; the text of a kernel can distinguish that many types */
 enum { KERNEL_OPERANDS = 32 };
+/* the same of a sequential nest, for operands and for results */
+enum { SEQUENTIAL_SEGMENTS = 32 };
 
 struct loop {
 	int64_t extent;

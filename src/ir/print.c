@@ -18,13 +18,17 @@ int operand_segments(enum op_code code)
 		[OP_GATHER] = 3,
 		[OP_STORE] = 3,
 		[OP_CONCAT] = 8,
-		[OP_JOIN] = 8 };
+		[OP_JOIN] = 8,
+		[OP_SEQUENTIAL] = SEQUENTIAL_SEGMENTS,
+		[OP_SEQUENTIAL_YIELD] = SEQUENTIAL_SEGMENTS };
 	return segments[code];
 }
 
 int result_segments(enum op_code code)
 {
-	return code == OP_BUFFER ? 8 : 0;
+	static const int segments[OP_COUNT] = { [OP_BUFFER] = 8,
+		[OP_SEQUENTIAL] = SEQUENTIAL_SEGMENTS };
+	return segments[code];
 }
 
 int type_runs(int count, struct value *const *value)

@@ -72,6 +72,7 @@ static enum op_code terminator_of(const struct op *op)
 		[OP_FOR] = OP_YIELD,
 		[OP_GENERIC] = OP_LINALG_YIELD,
 		[OP_TENSOR_PAD] = OP_TENSOR_YIELD,
+		[OP_SEQUENTIAL] = OP_SEQUENTIAL_YIELD,
 	};
 	return terminator[op->code];
 }
@@ -79,7 +80,7 @@ static enum op_code terminator_of(const struct op *op)
 static bool is_terminator(enum op_code code)
 {
 	return code == OP_RETURN || code == OP_YIELD || code == OP_LINALG_YIELD ||
-	        code == OP_TENSOR_YIELD;
+	        code == OP_TENSOR_YIELD || code == OP_SEQUENTIAL_YIELD;
 }
 
 static void check_terminators(struct verifier *verifier, const struct op *op)
@@ -130,6 +131,8 @@ static void check_op(struct verifier *verifier, const struct op *op)
 	check_table(verifier, op);
 	if (op->code == OP_FUNC && is_private(op) && !is_process(op))
 		verifier->level = LEVEL_BODY;
+	if (op->code == OP_SEQUENTIAL)
+		verifier->level |= LEVEL_HARDWARE;
 	for (int i = 0; i < op->operands; i++)
 		if (op->operand[i]->id != 1)
 			verify_fail(verifier, op,

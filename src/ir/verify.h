@@ -20,6 +20,7 @@ void verify_types(struct verifier *verifier, const struct op *op);
 /* types of operands against those of results */
 void verify_op_types(struct verifier *verifier, const struct op *op);
 void verify_kernel(struct verifier *verifier, const struct op *op);
+void verify_sequential(struct verifier *verifier, const struct op *op);
 /* stream types of a valid kernel's operands and result, at stream level */
 void verify_ports(struct verifier *verifier, const struct op *op);
 /* Does the name denote an input of one integer? */

@@ -31,9 +31,21 @@ static int64_t tensor_extent(const struct type *tensor, int results, int dim)
 	return results == tensor->rank ? tensor->shape[dim] : type_elements(tensor);
 }
 
-static void check_tensor(struct verifier *verifier, const struct op *op, const struct type *stream)
+/* The tensor that flows in a result. */
+static const struct attr *tensor_of(const struct op *op, int result)
 {
-	const struct attr *tensor = attr_get(op, KEY_TENSOR);
+	if (op->code != OP_SEQUENTIAL)
+		return attr_get(op, KEY_TENSOR);
+	const struct attr *all = attr_get(op, KEY_TENSORS);
+	return all && all->kind == ATTR_ARRAY && all->count == op->results
+	        ? all->items[result].value
+	        : NULL;
+}
+
+static void check_tensor(struct verifier *verifier, const struct op *op, int result)
+{
+	const struct attr *tensor = tensor_of(op, result);
+	const struct type *stream = op->result[result]->type;
 	if (!tensor || tensor->kind != ATTR_TYPE || tensor->type->kind != TYPE_TENSOR) {
 		verify_fail(verifier, op, "the attribute `tensor` does not say which tensor flows");
 		return;
@@ -209,7 +221,7 @@ static void check_streams(struct op *op, void *context)
 	for (int i = 0; i < op->results; i++) {
 		check_reader(verifier, op, op->result[i]);
 		if (op->result[i]->type->kind == TYPE_ITENSOR && op->code != OP_FOR)
-			check_tensor(verifier, op, op->result[i]->type);
+			check_tensor(verifier, op, i);
 	}
 	for (int r = 0; r < 2; r++)
 		for (int i = 0; op->region[r] && i < op->region[r]->arguments; i++)

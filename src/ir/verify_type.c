@@ -446,11 +446,12 @@ static void check_write(struct verifier *verifier, const struct op *op)
 {
 	const struct type *when = operand_type(op, 0);
 	const struct type *port = operand_type(op, 2);
-	bool fits = type_is_port(port) && port->rank == 1 && port->element == operand_type(op, 1);
+	bool fits = port->kind == TYPE_MEMREF && port->rank == 1 &&
+	        port->element == operand_type(op, 1);
 	if (!fits || when->kind != TYPE_INTEGER || when->width != 1 ||
 	        operand_type(op, 3)->kind != TYPE_INDEX)
 		wrong_types(
-		        verifier, op, "a flag, a word, a memory port of such words and an index");
+		        verifier, op, "a flag, a word, a memory of such words and an index");
 }
 
 static void check_alloca(struct verifier *verifier, const struct op *op)
@@ -508,6 +509,7 @@ void verify_op_types(struct verifier *verifier, const struct op *op)
 		[OP_GENERIC] = check_generic,
 		[OP_CONTRACT] = check_contract,
 		[OP_PAD_TOKENS] = check_pad_tokens,
+		[OP_SEQUENTIAL] = verify_sequential,
 		[OP_LAYER_SELECT] = check_layer_select,
 		[OP_LAYER_ROW] = check_layer_row,
 		[OP_INSERT_LAYER] = check_insert_layer,

@@ -8,6 +8,7 @@
 bool lower_streams(struct pass_context *context, struct module *module, struct design *design);
 /* false after a diagnostic */
 bool lower_kernel(struct design *design, const struct op *op);
+void lower_sequential(struct design *design, const struct op *op);
 void lower_chunk(struct design *design, const struct op *op);
 void lower_concat(struct design *design, const struct op *op);
 void lower_join(struct design *design, const struct op *op);

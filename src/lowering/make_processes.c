@@ -43,6 +43,8 @@ static bool lower_block(struct design *design, const struct block *block)
 			good = lower_converter(design, op);
 		else if (op->code == OP_BUFFER)
 			good = lower_buffer(design, op);
+		else if (op->code == OP_SEQUENTIAL)
+			lower_sequential(design, op);
 		else if (op->code == OP_PAD_TOKENS)
 			lower_pad_tokens(design, op);
 		else if (op->code == OP_CHUNK)

@@ -10,7 +10,6 @@
 struct analysis {
 	struct poly *poly;
 	struct poly_error *error;
-	isl_union_map *schedule;
 	isl_union_map **writes; /* [arrays] */
 	int depth;              /* most dims of a statement */
 };
@@ -59,15 +58,20 @@ static isl_map *order_of(struct analysis *a, int s)
 	return isl_map_from_multi_aff(order);
 }
 
-static isl_map *access_of(struct analysis *a, int s, const struct poly_access *access)
+isl_map *poly_access_map(const struct poly *poly, int s, const struct poly_access *access)
 {
-	isl_space *space = space_of(a, s);
-	int dims = statement_of(a, s)->dims;
-	isl_map *map = isl_room_access(space, access, a->poly->program->array[access->array].rank);
+	int dims = poly->program->statement[s].dims;
+	isl_space *space = isl_room_space(poly->ctx, s, dims);
+	isl_map *map = isl_room_access(space, access, poly->program->array[access->array].rank);
 	isl_set *domain = isl_set_intersect(
-	        isl_set_copy(a->poly->domain[s]), isl_room_set(space, access->when, dims));
+	        isl_set_copy(poly->domain[s]), isl_room_set(space, access->when, dims));
 	isl_space_free(space);
 	return isl_map_intersect_domain(map, domain);
+}
+
+static isl_map *access_of(struct analysis *a, int s, const struct poly_access *access)
+{
+	return poly_access_map(a->poly, s, access);
 }
 
 static isl_set *elements_of(struct analysis *a, int array)
@@ -91,7 +95,7 @@ static void begin(struct analysis *a)
 		if (program->statement[s].dims > a->depth)
 			a->depth = program->statement[s].dims;
 	a->writes = ARENA_ARRAY(poly->arena, isl_union_map *, program->arrays);
-	a->schedule = isl_union_map_empty_ctx(poly->ctx);
+	a->poly->schedule = isl_union_map_empty_ctx(poly->ctx);
 	for (int i = 0; i < program->arrays; i++)
 		a->writes[i] = isl_union_map_empty_ctx(poly->ctx);
 	for (int s = 0; s < program->statements; s++) {
@@ -102,7 +106,7 @@ static void begin(struct analysis *a)
 		isl_space_free(space);
 		isl_map *order =
 		        isl_map_intersect_domain(order_of(a, s), isl_set_copy(poly->domain[s]));
-		a->schedule = isl_union_map_add_map(a->schedule, order);
+		a->poly->schedule = isl_union_map_add_map(a->poly->schedule, order);
 		if (statement->write.array < 0)
 			continue;
 		isl_union_map **writes = &a->writes[statement->write.array];
@@ -114,7 +118,6 @@ static void end(struct analysis *a)
 {
 	for (int i = 0; i < a->poly->program->arrays; i++)
 		isl_union_map_free(a->writes[i]);
-	isl_union_map_free(a->schedule);
 }
 
 /* --- checks --- */
@@ -176,7 +179,7 @@ static bool find_writers(struct analysis *a, int s, int r)
 	isl_union_access_info *info = isl_union_access_info_from_sink(sink);
 	info = isl_union_access_info_set_must_source(
 	        info, isl_union_map_copy(a->writes[access->array]));
-	info = isl_union_access_info_set_schedule_map(info, isl_union_map_copy(a->schedule));
+	info = isl_union_access_info_set_schedule_map(info, isl_union_map_copy(a->poly->schedule));
 	isl_union_flow *flow = isl_union_access_info_compute_flow(info);
 	isl_union_map *written = isl_union_flow_get_must_dependence(flow);
 	isl_union_map *unwritten = isl_union_flow_get_must_no_source(flow);
@@ -242,6 +245,7 @@ struct poly *poly_new(
 
 void poly_free(struct poly *poly)
 {
+	isl_union_map_free(poly->schedule);
 	for (int s = 0; s < poly->program->statements; s++) {
 		isl_set_free(poly->domain[s]);
 		for (int r = 0; r < poly->program->statement[s].reads; r++) {

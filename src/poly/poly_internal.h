@@ -2,6 +2,7 @@
 #ifndef STC_POLY_INTERNAL_H
 #define STC_POLY_INTERNAL_H
 #include "poly/isl_room.h"
+#include <isl/union_map.h>
 
 /* Iterations of one writer to the iterations that read their values. */
 struct poly_writer {
@@ -19,6 +20,9 @@ struct poly {
 	isl_ctx *ctx;
 	const struct poly_program *program;
 	isl_set **domain;             /* [statements] */
+	isl_union_map *schedule;      /* when iterations run in C */
 	struct poly_base_read **read; /* [statements][reads] */
 };
+/* From the iterations of statement s in which the access happens to elements. */
+isl_map *poly_access_map(const struct poly *poly, int s, const struct poly_access *access);
 #endif

@@ -112,6 +112,8 @@ static struct resources cost_of(
 	struct resources bank = storage_cost(memory.storage, memory.bits, memory.depth);
 	if (attr_get(op, KEY_STREAM_ROTATION)) /* no word is selected */
 		bank.lut = 0;
+	if (memory.storage != STORAGE_REGISTERS)
+		memory.banks *= attr_integer_or(op, KEY_STREAM_READ_PORTS, 1);
 	return (struct resources){ bank.lut * memory.banks, bank.ff * memory.banks, 0,
 		bank.bram18 * memory.banks, bank.uram * memory.banks };
 }

@@ -267,6 +267,8 @@ static int64_t loop_cycles(struct timing_walk *timing_walk, const struct op *loo
 {
 	int mark = nest_datapath(loop);
 	bool shared = mark >= 0 && timing_walk->datapath[mark];
+	if (attr_get(loop, KEY_STREAM_CYCLES))
+		return attr_integer_or(loop, KEY_STREAM_CYCLES, 0);
 	int64_t trips = trips_of(timing_walk, loop);
 	if (mark >= 0)
 		timing_walk->datapath[mark] = true;

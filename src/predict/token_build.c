@@ -471,7 +471,10 @@ static int64_t latency_of(const struct token_builder *b, const struct op *op)
 static bool build_block(struct token_builder *b, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_FOR) {
+		if (attr_get(op, KEY_STREAM_CYCLES)) {
+			if (!add_wait(b, attr_integer_or(op, KEY_STREAM_CYCLES, 0)))
+				return false;
+		} else if (op->code == OP_FOR) {
 			if (!(flattens(op) ? build_pipe : build_loop)(b, op))
 				return false;
 		} else if ((accessed(op) && !build_access(b, op)) ||
@@ -502,7 +505,7 @@ static int64_t count_pipes(const struct token_builder *b, const struct block *bl
 {
 	int64_t count = 0;
 	for (const struct op *op = block->first; op; op = op->next)
-		if (op->code == OP_FOR)
+		if (op->code == OP_FOR && !attr_get(op, KEY_STREAM_CYCLES))
 			count += flattens(op)
 			        ? 1
 			        : timing_trips(op, b->detail.extents, b->detail.extent) *

@@ -29,8 +29,8 @@ static bool is_wide(const struct body *body, const struct node *node)
 /* Not every operation has a form in f64. Sets whether there is any f64. */
 static bool check_types(struct raising *r, bool *wide)
 {
-	for (int i = 0; i < r->ordered; i++) {
-		const struct region_statement *statement = raise_origin(r, r->order[i]);
+	for (int i = 0; i < r->instances; i++) {
+		const struct region_statement *statement = r->live[i] ? raise_origin(r, i) : NULL;
 		const struct body *body = statement ? &statement->body : NULL;
 		for (int n = 0; body && n < body->count; n++) {
 			const struct node *node = &body->node[n];
@@ -47,10 +47,10 @@ static bool check_types(struct raising *r, bool *wide)
 
 static bool reads_initial(const struct raising *r, int array)
 {
-	for (int i = 0; i < r->ordered; i++) {
-		const struct poly_statement *statement = raise_statement(r, r->order[i]);
-		for (int j = 0; j < statement->reads; j++) {
-			const struct poly_read_flow *read = &r->flow[r->order[i]].read[j];
+	for (int i = 0; i < r->instances; i++) {
+		const struct poly_statement *statement = raise_statement(r, i);
+		for (int j = 0; r->live[i] && j < statement->reads; j++) {
+			const struct poly_read_flow *read = &r->flow[i].read[j];
 			if (statement->read[j].array != array)
 				continue;
 			for (int k = 0; k < read->sources; k++)
@@ -160,9 +160,11 @@ bool raise_region(
 	struct op *main = make_main(&r);
 	if (wide)
 		attr_set(module, main, KEY_STREAM_DOUBLE, attr_unit(module));
-	for (int i = 0; i < r.ordered; i++)
-		if (!raise_kernel(&r, r.order[i]))
+	for (int i = 0; i < r.ordered; i++) {
+		int group = raise_group_of(&r, r.order[i]);
+		if (!(group < 0 ? raise_kernel(&r, r.order[i]) : raise_sequential(&r, group)))
 			return false;
+	}
 	struct value **result = ARENA_ARRAY(r.arena, struct value *, r.outputs);
 	for (int o = 0; o < r.outputs; o++)
 		result[o] = r.layout[r.readers + o].value;

@@ -1,6 +1,7 @@
 /* Inside raise/: what is known about the statements of a region. */
 #ifndef STC_RAISE_INTERNAL_H
 #define STC_RAISE_INTERNAL_H
+#include "poly/poly_nest.h"
 #include "raise/raise.h"
 
 /* Where a statement's kernel keeps the value of an iteration: Σ stride · counter + offset. */
@@ -12,6 +13,16 @@ struct raise_layout {
 	struct value *by_element;
 	int64_t element_stride[POLY_DIMS];
 	int64_t element_offset;
+	/* of a sequential nest: elements that it has not written are those of this instance, or
+	 * (-1) the initial values */
+	int base;
+};
+#define RAISE_NO_BASE (-2) /* they have no value */
+
+/* Statements that become one sequential nest. */
+struct raise_group {
+	bool *inside;           /* [program.statements] */
+	struct poly_step *nest; /* NULL: it was merged with another group */
 };
 
 struct raising {
@@ -27,8 +38,11 @@ struct raising {
 	struct poly_flow *flow; /* [instances] */
 	int *output;            /* [outputs] array */
 	int outputs;
-	int *order; /* [ordered] live statements, writers first */
+	int *order; /* [ordered] live statements, writers first; of a group its first one */
 	int ordered;
+	bool *live; /* [instances] its value is needed for an output */
+	int *group; /* [program.statements] number of its group; -1: none */
+	VEC(struct raise_group) groups;
 	struct raise_layout *layout; /* [instances] */
 	struct value **initial;      /* [arrays] argument or constant; NULL: not read */
 	struct map names;            /* of kernels */
@@ -48,6 +62,19 @@ bool raise_report(struct raising *r, const struct poly_error *error);
  * of a loop. */
 bool raise_order(struct raising *r);
 bool raise_has_reduction(const struct raising *r, int instance);
+
+/* --- raise_group.c --- */
+/* The group of an instance's statement; -1: none. */
+int raise_group_of(const struct raising *r, int instance);
+/* Makes one group of what is marked ([instances]), and of the groups that this touches. */
+void raise_join(struct raising *r, const bool *marked);
+/* Lets groups take in what cannot or need not stand outside. Instances are whole statements.
+ * false: nothing was taken in. */
+bool raise_absorb(struct raising *r, struct poly *poly);
+
+/* --- raise_sequential.c --- */
+/* Makes the sequential nest of a group. */
+bool raise_sequential(struct raising *r, int group);
 
 /* --- raise_condition.c --- */
 /* A node of one bit: the counters are in the set. Counter d is INDEX of loop d + low[d]. */

@@ -94,7 +94,7 @@ static struct poly_form address_of(
         const struct making *m, const struct poly_access *read, const struct poly_source *source)
 {
 	struct poly_form address = { 0 };
-	if (source->instance >= 0 && source->is_affine) {
+	if (source->instance >= 0 && source->is_affine && m->r->layout[source->instance].value) {
 		const struct raise_layout *layout = &m->r->layout[source->instance];
 		int dims = raise_statement(m->r, source->instance)->dims;
 		address.constant = layout->offset;
@@ -158,7 +158,7 @@ static struct value *value_of(
 	if (source->instance < 0)
 		return r->initial[read->array];
 	struct raise_layout *layout = &r->layout[source->instance];
-	if (source->is_affine)
+	if (source->is_affine && layout->value)
 		return layout->value;
 	if (!layout->by_element && !raise_spread(r, source->instance))
 		return NULL;
@@ -424,13 +424,44 @@ static int body_result(struct making *m, const struct body *from)
 
 /* --- the kernel --- */
 
-/* An array as the function leaves it needs no kernel, if one statement has written all of it. */
+static const struct raise_layout *layout_of_nest(
+        const struct making *m, const struct poly_source *source)
+{
+	const struct raise_layout *layout =
+	        source->instance < 0 ? NULL : &m->r->layout[source->instance];
+	return layout && raise_group_of(m->r, source->instance) >= 0 ? layout : NULL;
+}
+
+/* The array as a sequential nest leaves it; NULL: others have a part in it. */
+static struct value *left_by_nest(const struct making *m, const struct poly_read_flow *flow)
+{
+	const struct raise_layout *nest = NULL;
+	for (int i = 0; i < flow->sources && !nest; i++)
+		nest = layout_of_nest(m, &flow->source[i]);
+	for (int i = 0; i < flow->sources && nest; i++) {
+		const struct raise_layout *layout = layout_of_nest(m, &flow->source[i]);
+		if (layout ? layout->by_element != nest->by_element
+		           : flow->source[i].instance != nest->base)
+			return NULL;
+	}
+	return nest ? nest->by_element : NULL;
+}
+
+/* An array as the function leaves it needs no kernel, if one statement or one sequential nest has
+ * written all of it. */
 static bool is_result_of(const struct making *m, const struct type *type)
 {
 	const struct poly_read_flow *flow = &m->flow->read[0];
+	struct value *left = left_by_nest(m, flow);
+	if (left) {
+		m->r->layout[m->number].value = left;
+		return true;
+	}
 	if (flow->sources != 1 || flow->source[0].instance < 0 || !flow->source[0].is_affine)
 		return false;
 	struct value *value = m->r->layout[flow->source[0].instance].value;
+	if (!value)
+		return false;
 	struct poly_form address = address_of(m, m->statement->read, flow->source);
 	int64_t stride = 1;
 	for (int i = type->rank - 1; i >= 0; i--) {

@@ -1,12 +1,13 @@
 /* An order of the statements in which each comes behind those whose values it reads.
- * Statements that depend on each other, other than by adding to one element, are split by the
- * counter of the loop that carries the dependence, one statement for each of its iterations:
+ * Statements that depend on each other, other than by adding to one element, become a group, which
+ * is a sequential nest, or, if the loop that carries the dependence has few iterations, they are
+ * split by its counter, one statement for each of its iterations:
  * Before: for t: for i: b[i] = a[i - 1] + a[i]; for i: a[i] = b[i]      (a needs b needs a)
  * After:  b0 → a0 → b1 → a1 → …, each over i
- * Ends: each round fixes a counter of some statement. */
+ * Ends: each round fixes a counter of some statement, or puts a statement into a group. */
 #include "raise/raise_internal.h"
 
-#define STATEMENTS_MOST 512 /* of a program with split statements */
+#define SPLIT_MOST 8 /* further statements that splitting may make at a time */
 
 /* --- what depends on what --- */
 
@@ -15,6 +16,26 @@ struct dependence_graph {
 	int count;   /* instances */
 	bool *reads; /* [count * count]: the first reads the second's value */
 };
+
+/* A group is one node, its first instance. */
+static int node_of(const struct raising *r, int instance)
+{
+	int group = raise_group_of(r, instance);
+	int first = 0;
+	if (group < 0)
+		return instance;
+	while (raise_group_of(r, first) != group)
+		first++;
+	return first;
+}
+
+static void add_edge(struct dependence_graph *graph, int reader, int writer)
+{
+	int to = node_of(graph->r, reader);
+	int from = node_of(graph->r, writer);
+	if (to != from || raise_group_of(graph->r, reader) < 0)
+		graph->reads[to * graph->count + from] = true;
+}
 
 static struct dependence_graph graph_of(struct raising *r)
 {
@@ -26,7 +47,7 @@ static struct dependence_graph graph_of(struct raising *r)
 			const struct poly_read_flow *read = &r->flow[s].read[i];
 			for (int j = 0; j < read->sources; j++)
 				if (read->source[j].instance >= 0)
-					graph.reads[s * count + read->source[j].instance] = true;
+					add_edge(&graph, s, read->source[j].instance);
 		}
 	return graph;
 }
@@ -109,7 +130,8 @@ static int find_cycle(struct raising *r, const struct dependence_graph *graph)
 		if (w.visit[r->readers + o] != DONE && !walk(&w, r->readers + o))
 			return w.cycle;
 	for (int i = 0; i < r->ordered; i++)
-		if (raise_has_reduction(r, r->order[i]) && !accumulates(r, r->order[i]))
+		if (raise_group_of(r, r->order[i]) < 0 && raise_has_reduction(r, r->order[i]) &&
+		        !accumulates(r, r->order[i]))
 			return r->order[i];
 	return -1;
 }
@@ -198,46 +220,83 @@ static void begin(struct raising *r)
 		r->instance[s].statement = s;
 }
 
-static bool refuse_recurrence(struct raising *r, int s)
+/* What can reach s and be reached from it, groups as a whole; false: a group is among it. */
+static bool mark_cycle(const struct dependence_graph *graph, int s, bool *cycle)
 {
-	const struct region_statement *statement = raise_origin(r, s);
-	diag_error(r->module->diag, statement->location,
-	        "`%s` needs what earlier iterations have computed, and these are too many to be "
-	        "kernels of their own",
-	        statement->text);
-	return diag_note(r->module->diag,
-	        "accepted are loops whose iterations are independent or add to the same element, "
-	        "and up to %d kernels for the iterations of others",
-	        STATEMENTS_MOST);
+	struct raising *r = graph->r;
+	bool *back = ARENA_ARRAY(r->arena, bool, graph->count);
+	bool plain = true;
+	mark_reachable(graph, s, false, cycle);
+	mark_reachable(graph, s, true, back);
+	for (int i = 0; i < graph->count; i++)
+		cycle[i] = cycle[i] && back[i];
+	for (int i = 0; i < graph->count; i++) {
+		cycle[i] = cycle[node_of(r, i)];
+		plain = plain && (!cycle[i] || raise_group_of(r, i) < 0);
+	}
+	return plain;
+}
+
+static void mark_live(struct raising *r)
+{
+	bool *ordered = ARENA_ARRAY(r->arena, bool, r->instances);
+	r->live = ARENA_ARRAY(r->arena, bool, r->instances);
+	for (int i = 0; i < r->ordered; i++)
+		ordered[r->order[i]] = true;
+	for (int i = 0; i < r->instances; i++)
+		r->live[i] = ordered[node_of(r, i)];
+}
+
+static bool make_nests(struct raising *r, struct poly *poly)
+{
+	for (size_t g = 0; g < r->groups.count; g++) {
+		struct raise_group *group = &r->groups.data[g];
+		bool used = false;
+		for (int s = 0; s < r->program.statements; s++)
+			used = used || r->group[s] == (int)g;
+		if (used && !(group->nest = poly_nest(poly, group->inside)))
+			return raise_report(
+			        r, &(struct poly_error){ .fault = POLY_TOO_COMPLEX, .read = -1 });
+	}
+	return true;
 }
 
 static bool order_with(struct raising *r, struct poly *poly)
 {
+	bool whole = true; /* no statement is split */
 	for (;;) {
 		r->flow = poly_flow(poly, r->instances, r->instance);
 		if (!r->flow)
 			return raise_report(
 			        r, &(struct poly_error){ .fault = POLY_TOO_COMPLEX, .read = -1 });
+		if (whole && raise_absorb(r, poly))
+			continue;
 		struct dependence_graph graph = graph_of(r);
 		int s = find_cycle(r, &graph);
 		if (s < 0)
-			return true;
+			break;
 		bool *cycle = ARENA_ARRAY(r->arena, bool, graph.count);
-		bool *back = ARENA_ARRAY(r->arena, bool, graph.count);
-		mark_reachable(&graph, s, false, cycle);
-		mark_reachable(&graph, s, true, back);
-		for (int i = 0; i < graph.count; i++)
-			cycle[i] = cycle[i] && back[i];
+		bool plain = mark_cycle(&graph, s, cycle);
 		int dim = carried_by(r, cycle);
-		if (dim == POLY_DIMS || count_split(r, cycle, dim) > STATEMENTS_MOST)
-			return refuse_recurrence(r, s);
-		split(r, cycle, dim);
+		if (plain && dim < POLY_DIMS && count_split(r, cycle, dim) <= r->instances + SPLIT_MOST) {
+			split(r, cycle, dim);
+			whole = false;
+			continue;
+		}
+		raise_join(r, cycle);
+		begin(r);
+		whole = true;
 	}
+	mark_live(r);
+	return make_nests(r, poly);
 }
 
 bool raise_order(struct raising *r)
 {
 	struct poly_error error;
+	r->group = ARENA_ARRAY(r->arena, int, r->program.statements);
+	for (int s = 0; s < r->program.statements; s++)
+		r->group[s] = -1;
 	begin(r);
 	struct poly *poly = poly_new(r->arena, &r->program, &error);
 	if (!poly)

@@ -50,6 +50,8 @@ const struct type *stream_tensor(const struct value *stream)
 	}
 	if (value->def->code == OP_FOR)
 		return stream_tensor(value->def->operand[3 + value->index]);
+	if (value->def->code == OP_SEQUENTIAL)
+		return attr_get(value->def, KEY_TENSORS)->items[value->index].value->type;
 	return attr_get(value->def, KEY_TENSOR)->type;
 }
 

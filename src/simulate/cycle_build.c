@@ -242,6 +242,10 @@ static bool build_access(struct cycle_builder *b, const struct op *op, int64_t r
 
 static bool build_op(struct cycle_builder *b, const struct op *op, int64_t repeats)
 {
+	if (attr_get(op, KEY_STREAM_CYCLES)) {
+		add_wait(b, attr_integer_or(op, KEY_STREAM_CYCLES, 0));
+		return true;
+	}
 	if (op->code == OP_FOR && flattens(op))
 		return cycle_pipe_build(b->network, b->process, op, repeats);
 	if (op->code == OP_FOR)

@@ -462,6 +462,10 @@ static bool emit_op(struct streams *s, struct op *op)
 		return emit_contract(s, op);
 	if (op->code == OP_PAD_TOKENS)
 		return emit_pad_tokens(s, op);
+	if (op->code == OP_SEQUENTIAL) {
+		emit_sequential(s, op);
+		return true;
+	}
 	if (op->code == OP_FOR)
 		return emit_loop(s, op);
 	if (op->code == OP_LAYER_ROW)

@@ -42,6 +42,8 @@ bool emit_contract(struct streams *s, const struct op *old);
 struct value *emit_token_padding(
         struct streams *s, struct value *rows, const struct type *tensor, const struct type *type);
 const struct type *full_extent_type(struct module *module, const struct type *stream);
+/* A sequential nest: its tensors enter and leave in row-major order. */
+void emit_sequential(struct streams *s, struct op *old);
 bool emit_pad_tokens(struct streams *s, const struct op *old);
 /* the operand of a padded-rows reader: rows padded in the iterations of the predicate alone;
  * by_tile: walked tile by tile */

@@ -633,7 +633,8 @@ static void remove_folded(struct block *block)
 static bool has_kernels(const struct block *body)
 {
 	for (const struct op *op = body->first; op; op = op->next)
-		if (op->code == OP_KERNEL || (op->code == OP_FOR && has_kernels(op->region[0])))
+		if (op->code == OP_KERNEL || op->code == OP_SEQUENTIAL ||
+		        (op->code == OP_FOR && has_kernels(op->region[0])))
 			return true;
 	return false;
 }

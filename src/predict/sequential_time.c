@@ -1,0 +1,348 @@
+/* Schedules the pipelined loops of a nest on arrays.
+ * An operation starts when its operands are ready. A read that may find what an earlier iteration
+ * wrote starts no earlier than that write ends: start(read) + II distance >= end(write). The least
+ * II for which such starts exist is found by longest paths. */
+#include "predict/sequential_time.h"
+#include <string.h>
+
+struct edge {
+	int from, to;
+	int64_t latency, distance; /* start(to) >= start(from) + latency - II distance */
+};
+
+struct body {
+	struct arena *arena;
+	const struct platform *platform;
+	VEC(const struct op *) ops;
+	VEC(struct edge) edges;
+	int64_t *start; /* [ops] */
+};
+
+static bool is_register(const struct value *array)
+{
+	return type_elements(array->type) == 1;
+}
+
+static int64_t latency_of(const struct body *body, const struct op *op)
+{
+	if (op->code == OP_MEMREF_LOAD && is_register(op->operand[0]))
+		return 0;
+	return operation_latency(body->platform, op);
+}
+
+static void add_edge(
+        struct body *body, int from, int to, int64_t latency, int64_t distance)
+{
+	VEC_PUSH(body->arena, &body->edges, ((struct edge){ from, to, latency, distance }));
+}
+
+static void add_operands(struct body *body, int at)
+{
+	const struct op *op = body->ops.data[at];
+	for (int i = 0; i < op->operands; i++) {
+		const struct op *def = op->operand[i]->def;
+		for (int j = at - 1; def && j >= 0; j--)
+			if (body->ops.data[j] == def)
+				add_edge(body, j, at, latency_of(body, def), 0);
+	}
+}
+
+/* Order of two accesses to one array, the first of which comes first in the body. */
+static void add_order(struct body *body, int first, int second, bool pipelined)
+{
+	const struct op *a = body->ops.data[first];
+	const struct op *b = body->ops.data[second];
+	bool a_writes = op_writes(a, op_accessed(a));
+	bool b_writes = op_writes(b, op_accessed(b));
+	if (a_writes)
+		add_edge(body, first, second, latency_of(body, a), 0);
+	if (!pipelined || (!a_writes && !b_writes))
+		return;
+	if (a_writes && b_writes) {
+		add_edge(body, second, first, latency_of(body, b), 1);
+		return;
+	}
+	if (a_writes) {
+		add_edge(body, second, first, 0, 1);
+		return;
+	}
+	int64_t distance = attr_integer_or(a, KEY_STREAM_DISTANCE, 1);
+	if (distance < SEQUENTIAL_NEVER)
+		add_edge(body, second, first, latency_of(body, b), distance);
+}
+
+static void add_accesses(struct body *body, int at, bool pipelined)
+{
+	const struct value *array = op_accessed(body->ops.data[at]);
+	for (int j = 0; array && j < at; j++)
+		if (op_accessed(body->ops.data[j]) == array)
+			add_order(body, j, at, pipelined);
+}
+
+static struct body body_of(struct arena *arena, const struct platform *platform,
+        const struct op *first, bool pipelined)
+{
+	struct body body = { .arena = arena, .platform = platform };
+	for (const struct op *op = first; op && op->code != OP_FOR; op = op->next) {
+		VEC_PUSH(arena, &body.ops, op);
+		add_operands(&body, (int)body.ops.count - 1);
+		add_accesses(&body, (int)body.ops.count - 1, pipelined);
+	}
+	body.start = ARENA_ARRAY(arena, int64_t, body.ops.count + 1);
+	return body;
+}
+
+/* Finds the starts at this interval; false: there are none. */
+static bool settle(struct body *body, int64_t interval)
+{
+	memset(body->start, 0, sizeof *body->start * body->ops.count);
+	for (size_t round = 0; round <= body->ops.count; round++) {
+		bool moved = false;
+		for (size_t i = 0; i < body->edges.count; i++) {
+			const struct edge *edge = &body->edges.data[i];
+			int64_t least = body->start[edge->from] + edge->latency -
+			        interval * edge->distance;
+			if (least <= body->start[edge->to])
+				continue;
+			body->start[edge->to] = least;
+			moved = true;
+		}
+		if (!moved)
+			return true;
+	}
+	return false;
+}
+
+static int64_t depth_of(const struct body *body)
+{
+	int64_t depth = 0;
+	for (size_t i = 0; i < body->ops.count; i++) {
+		int64_t end = body->start[i] + latency_of(body, body->ops.data[i]);
+		depth = end > depth ? end : depth;
+	}
+	return depth;
+}
+
+/* An array takes one word a cycle. */
+static int64_t least_interval(const struct body *body)
+{
+	int64_t most = 1;
+	for (size_t i = 0; i < body->ops.count; i++) {
+		const struct value *array = op_accessed(body->ops.data[i]);
+		int64_t writes = 0;
+		for (size_t j = 0; array && j < body->ops.count; j++)
+			writes += op_writes(body->ops.data[j], array);
+		most = writes > most && !is_register(array) ? writes : most;
+	}
+	return most;
+}
+
+static int64_t find_interval(struct body *body)
+{
+	int64_t low = least_interval(body);
+	int64_t high = low;
+	while (!settle(body, high))
+		high *= 2;
+	while (low < high) {
+		int64_t middle = (low + high) / 2;
+		if (settle(body, middle))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	settle(body, low);
+	return low;
+}
+
+/* --- counting */
+
+struct timed_loop {
+	const struct op *loop;
+	bool pipelined, varies; /* its cycles depend on counters around */
+	int64_t interval, depth;
+	int64_t straight; /* cycles of operations between the loops of the body */
+	VEC(struct timed_loop *) inner;
+};
+
+struct counting {
+	struct arena *arena;
+	const struct platform *platform;
+	struct module *module;
+};
+
+static bool has_loop(const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if (op->code == OP_FOR)
+			return true;
+	return false;
+}
+
+static struct timed_loop *time_loop(struct counting *c, struct op *loop)
+{
+	struct timed_loop *timed = ARENA_NEW(c->arena, struct timed_loop);
+	struct block *block = loop->region[0];
+	timed->loop = loop;
+	timed->pipelined = !has_loop(block);
+	if (timed->pipelined) {
+		struct body body = body_of(c->arena, c->platform, block->first, true);
+		timed->interval = find_interval(&body);
+		timed->depth = depth_of(&body);
+		attr_set(c->module, loop, KEY_STREAM_PIPELINE,
+		        attr_integer(c->module, timed->interval));
+		return timed;
+	}
+	for (struct op *op = block->first; op;) {
+		struct body body = body_of(c->arena, c->platform, op, false);
+		settle(&body, 1);
+		timed->straight += depth_of(&body);
+		while (op && op->code != OP_FOR)
+			op = op->next;
+		if (op) {
+			VEC_PUSH(c->arena, &timed->inner, time_loop(c, op));
+			op = op->next;
+		}
+	}
+	return timed;
+}
+
+/* Does the value follow from the counter?  Without counters of loops further inside. */
+static bool follows_from(const struct value *value, const struct value *counter)
+{
+	if (value == counter)
+		return true;
+	for (int i = 0; value->def && i < value->def->operands; i++)
+		if (follows_from(value->def->operand[i], counter))
+			return true;
+	return false;
+}
+
+static bool bounds_follow(const struct timed_loop *timed, const struct value *counter)
+{
+	if (follows_from(timed->loop->operand[1], counter))
+		return true;
+	for (size_t i = 0; i < timed->inner.count; i++)
+		if (bounds_follow(timed->inner.data[i], counter))
+			return true;
+	return false;
+}
+
+static void find_varying(struct timed_loop *timed)
+{
+	const struct value *counter = timed->loop->region[0]->argument[0];
+	for (size_t i = 0; i < timed->inner.count; i++) {
+		timed->varies = timed->varies || bounds_follow(timed->inner.data[i], counter);
+		find_varying(timed->inner.data[i]);
+	}
+}
+
+static int64_t floor_divide(int64_t a, int64_t b)
+{
+	return a / b - (a % b && (a < 0) != (b < 0));
+}
+
+static int64_t compare(int64_t predicate, int64_t a, int64_t b)
+{
+	switch (predicate) {
+	case CMPI_EQ: return a == b;
+	case CMPI_NE: return a != b;
+	case CMPI_SLT: return a < b;
+	case CMPI_SLE: return a <= b;
+	case CMPI_SGT: return a > b;
+	default: return a >= b;
+	}
+}
+
+static int64_t number_of(const struct value *value);
+
+static int64_t apply(const struct op *op)
+{
+	const struct attr *map = attr_get(op, KEY_MAP);
+	int64_t sum = affine_constant(map->map, 0);
+	for (int i = 0; i < op->operands; i++)
+		sum += affine_at(map->map, 0, i) * number_of(op->operand[i]);
+	return sum;
+}
+
+/* A bound or what it follows from; counters hold their numbers in value->data. */
+static int64_t number_of(const struct value *value)
+{
+	const struct op *op = value->def;
+	if (!op)
+		return *(const int64_t *)value->data;
+	if (op->code == OP_CONSTANT)
+		return attr_get(op, KEY_VALUE)->integer;
+	if (op->code == OP_APPLY)
+		return apply(op);
+	int64_t a = number_of(op->operand[0]);
+	if (op->code == OP_SELECT)
+		return number_of(op->operand[a ? 1 : 2]);
+	int64_t b = number_of(op->operand[1]);
+	switch (op->code) {
+	case OP_CMPI: return compare(attr_integer_or(op, KEY_PREDICATE, 0), a, b);
+	case OP_MINSI: return a < b ? a : b;
+	case OP_MAXSI: return a > b ? a : b;
+	case OP_ADDI: return a + b;
+	case OP_SUBI: return a - b;
+	case OP_MULI: return a * b;
+	case OP_FLOORDIVSI: return b ? floor_divide(a, b) : 0;
+	case OP_REMSI: return b ? a % b : 0;
+	case OP_ANDI: return a & b;
+	case OP_ORI: return a | b;
+	default: return a ^ b;
+	}
+}
+
+static int64_t cycles_of(const struct timed_loop *timed);
+
+static int64_t turn_of(const struct timed_loop *timed)
+{
+	int64_t cycles = timed->straight;
+	for (size_t i = 0; i < timed->inner.count; i++)
+		cycles += cycles_of(timed->inner.data[i]);
+	return cycles;
+}
+
+static int64_t cycles_of(const struct timed_loop *timed)
+{
+	int64_t trips = number_of(timed->loop->operand[1]);
+	int64_t cycles = LOOP_CYCLES;
+	int64_t counter = 0;
+	if (trips <= 0)
+		return cycles;
+	if (timed->pipelined)
+		return cycles + timed->depth + timed->interval * (trips - 1);
+	timed->loop->region[0]->argument[0]->data = &counter;
+	if (!timed->varies)
+		return cycles + trips * turn_of(timed);
+	for (; counter < trips; counter++)
+		cycles += turn_of(timed);
+	return cycles;
+}
+
+void sequential_schedule(
+        struct module *module, const struct platform *platform, struct op *nest)
+{
+	struct arena *arena = arena_within(module->arena);
+	struct counting counting = { arena, platform, module };
+	struct timed_loop *timed = time_loop(&counting, nest);
+	find_varying(timed);
+	attr_set(module, nest, KEY_STREAM_CYCLES, attr_integer(module, cycles_of(timed)));
+	arena_free(arena);
+}
+
+int64_t sequential_reads(const struct block *block, const struct value *array)
+{
+	int64_t most = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code != OP_FOR)
+			continue;
+		int64_t interval = attr_integer_or(op, KEY_STREAM_PIPELINE, 0);
+		int64_t reads = interval ? 0 : sequential_reads(op->region[0], array);
+		for (const struct op *at = op->region[0]->first; interval && at; at = at->next)
+			reads += at->code == OP_MEMREF_LOAD && at->operand[0] == array;
+		reads = interval ? (reads + interval - 1) / interval : reads;
+		most = reads > most ? reads : most;
+	}
+	return most;
+}

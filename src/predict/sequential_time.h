@@ -1,0 +1,18 @@
+/* Time of a nest that accesses arrays alone: initiation intervals of its pipelined loops from the
+ * dependences through arrays, and cycles by counting its iterations. */
+#ifndef STC_SEQUENTIAL_TIME_H
+#define STC_SEQUENTIAL_TIME_H
+#include "predict/timing.h"
+
+/* Iterations of the pipelined loop from a write of an element to a read of it, at least, by the
+ * load's stream.distance; this much: none of them. */
+#define SEQUENTIAL_NEVER INT32_MAX
+
+/* Pipelines each innermost loop of the nest with the least interval that its dependences allow,
+ * and records the cycles of the whole nest (stream.cycles). */
+void sequential_schedule(
+        struct module *module, const struct platform *platform, struct op *nest);
+/* Reads of the array in a cycle of some pipelined loop below, at most. */
+int64_t sequential_reads(const struct block *block, const struct value *array);
+
+#endif

@@ -1,0 +1,512 @@
+/* Makes the sequential nest of a group of statements.
+ * Arrays that the group writes are on chip and run through their values as in C; what else it reads
+ * enters as an operand. So its own reads need no selection: an array holds the value that C finds
+ * there, whatever statements outside the group do in between. */
+#include "raise/raise_loops.h"
+
+/* An array of the nest. */
+struct nest_array {
+	int array;             /* in C */
+	struct value *initial; /* what it holds at first; NULL: nothing */
+	bool written;
+	struct value *argument; /* of the nest's body */
+};
+
+struct sequence {
+	struct raising *r;
+	int group;
+	VEC(struct nest_array) arrays;
+	int *base;      /* [arrays in C] instance whose values are in a written array at first; -1: the
+	                   initial values */
+	int *own;       /* [arrays in C] entry of `arrays` for a written one; -1: it is not written */
+	bool *is_read;  /* [arrays in C] outside the group */
+	struct op *op;
+};
+
+static bool is_member(const struct sequence *q, int instance)
+{
+	return instance >= 0 && raise_group_of(q->r, instance) == q->group;
+}
+
+/* --- what is in an array at first */
+
+/* The first position of the group in C. */
+static int begins_at(const struct sequence *q)
+{
+	int first = INT32_MAX;
+	for (int s = 0; s < q->r->statements; s++)
+		if (q->r->group[s] == q->group && q->r->program.statement[s].position[0] < first)
+			first = q->r->program.statement[s].position[0];
+	return first;
+}
+
+/* Does one kernel give the whole array before the group begins? */
+static bool fills(const struct sequence *q, int instance, int array)
+{
+	struct raising *r = q->r;
+	struct raise_layout *layout = &r->layout[instance];
+	const struct region_array *of = &r->region->arrays.data[array];
+	const struct poly_statement *statement = raise_statement(r, instance);
+	if (statement->position[0] >= begins_at(q))
+		return false;
+	if (layout->by_element)
+		return type_elements(layout->by_element->type) ==
+		        type_elements(
+		                type_shaped(r->module, TYPE_TENSOR, of->rank, of->extent, of->type)) &&
+		        !layout->element_offset;
+	int64_t stride = 1;
+	bool same = layout->value->type ==
+	        type_shaped(r->module, TYPE_TENSOR, of->rank, of->extent, of->type);
+	int64_t offset = layout->offset;
+	for (int i = of->rank - 1; same && i >= 0; i--) {
+		const struct poly_form *form = &statement->write.subscript[i];
+		int64_t along = 0;
+		for (int d = 0; d < statement->dims; d++) {
+			along += form->coefficient[d] == 1 && layout->stride[d] == stride;
+			same = same &&
+			        (!form->coefficient[d] ||
+			                (form->coefficient[d] == 1 && layout->stride[d] == stride));
+		}
+		same = same && along == (of->extent[i] > 1);
+		offset -= stride * form->constant;
+		stride *= of->extent[i];
+	}
+	return same && !offset;
+}
+
+/* Initial values win; else a kernel, if it is the only one outside the group. */
+static void offer_base(struct sequence *q, int array, int instance, bool *several)
+{
+	int *base = &q->base[array];
+	if (*base == RAISE_NO_BASE || instance < 0)
+		*base = instance;
+	else if (*base != instance && *base >= 0)
+		several[array] = true;
+}
+
+static void find_bases(struct sequence *q)
+{
+	struct raising *r = q->r;
+	bool *several = ARENA_ARRAY(r->arena, bool, r->program.arrays);
+	for (int i = 0; i < r->instances; i++) {
+		const struct poly_statement *statement = raise_statement(r, i);
+		bool output = i >= r->readers;
+		for (int j = 0; r->live[i] && (output || is_member(q, i)) && j < statement->reads;
+		        j++) {
+			const struct poly_read_flow *read = &r->flow[i].read[j];
+			int array = statement->read[j].array;
+			bool mine = !output;
+			for (int k = 0; k < read->sources; k++)
+				mine = mine || is_member(q, read->source[k].instance);
+			for (int k = 0; q->own[array] >= 0 && mine && k < read->sources; k++)
+				if (!is_member(q, read->source[k].instance) &&
+				        (!output || read->source[k].instance < 0))
+					offer_base(q, array, read->source[k].instance, several);
+		}
+	}
+	for (int a = 0; a < r->program.arrays; a++)
+		if (q->base[a] >= 0 && (several[a] || !fills(q, q->base[a], a)))
+			q->base[a] = RAISE_NO_BASE;
+}
+
+/* --- arrays */
+
+static int add_array(struct sequence *q, int array, struct value *initial, bool written)
+{
+	for (size_t i = 0; !written && i < q->arrays.count; i++) {
+		const struct nest_array *known = &q->arrays.data[i];
+		if (!known->written && known->initial == initial)
+			return (int)i;
+	}
+	VEC_PUSH(q->r->arena, &q->arrays, ((struct nest_array){ array, initial, written, NULL }));
+	return (int)q->arrays.count - 1;
+}
+
+static struct value *value_of_instance(const struct sequence *q, int array, int instance)
+{
+	const struct raise_layout *layout = instance < 0 ? NULL : &q->r->layout[instance];
+	if (!layout)
+		return q->r->initial[array];
+	return layout->value ? layout->value : layout->by_element;
+}
+
+static bool is_own(const struct sequence *q, int array, const struct poly_source *source)
+{
+	return q->own[array] >= 0 &&
+	        (is_member(q, source->instance) || source->instance == q->base[array]);
+}
+
+/* The value of a source outside the group; NULL: its elements cannot be addressed. */
+static struct value *outside_value(
+        struct sequence *q, int array, const struct poly_source *source)
+{
+	struct raising *r = q->r;
+	if (source->instance < 0)
+		return r->initial[array];
+	struct raise_layout *layout = &r->layout[source->instance];
+	if (source->is_affine && layout->value)
+		return layout->value;
+	if (!layout->by_element && !raise_spread(r, source->instance))
+		return NULL;
+	return layout->by_element;
+}
+
+static bool refuse_address(const struct sequence *q, int instance, int read)
+{
+	struct raising *r = q->r;
+	const struct region_statement *statement = raise_origin(r, instance);
+	diag_error(r->module->diag, statement->read_location[read],
+	        "the elements of '%s' that are read here are no affine function of the counters",
+	        r->region->arrays.data[statement->affine.read[read].array].name);
+	return diag_note(r->module->diag,
+	        "accepted are loops of step 1, or subscripts with one counter each");
+}
+
+static bool find_outside(struct sequence *q)
+{
+	struct raising *r = q->r;
+	for (int i = 0; i < r->instances; i++) {
+		const struct poly_statement *statement = raise_statement(r, i);
+		for (int j = 0; is_member(q, i) && j < statement->reads; j++) {
+			const struct poly_read_flow *read = &r->flow[i].read[j];
+			int array = statement->read[j].array;
+			for (int k = 0; k < read->sources; k++) {
+				if (is_own(q, array, &read->source[k]))
+					continue;
+				struct value *value = outside_value(q, array, &read->source[k]);
+				if (!value)
+					return refuse_address(q, i, j);
+				add_array(q, array, value, false);
+			}
+		}
+	}
+	return true;
+}
+
+static void find_written(struct sequence *q)
+{
+	struct raising *r = q->r;
+	for (int s = 0; s < r->statements; s++) {
+		int array = r->program.statement[s].write.array;
+		if (r->group[s] == q->group && q->own[array] < 0)
+			q->own[array] = add_array(q, array, NULL, true);
+	}
+}
+
+static void find_readers(struct sequence *q)
+{
+	struct raising *r = q->r;
+	for (int i = 0; i < r->instances; i++)
+		for (int j = 0; r->live[i] && !is_member(q, i) && j < raise_statement(r, i)->reads;
+		        j++) {
+			const struct poly_read_flow *read = &r->flow[i].read[j];
+			for (int k = 0; k < read->sources; k++)
+				if (is_member(q, read->source[k].instance))
+					q->is_read[raise_statement(r, i)->read[j].array] = true;
+		}
+}
+
+/* --- the op */
+
+static const struct type *array_type(struct sequence *q, const struct nest_array *array)
+{
+	struct raising *r = q->r;
+	const struct region_array *of = &r->region->arrays.data[array->array];
+	int64_t elements = 1;
+	for (int d = 0; d < of->rank; d++)
+		elements *= of->extent[d];
+	if (array->initial)
+		elements = type_elements(array->initial->type);
+	return type_shaped(r->module, TYPE_MEMREF, 1, &elements, of->type);
+}
+
+static const struct type *tensor_type(struct sequence *q, int array)
+{
+	const struct region_array *of = &q->r->region->arrays.data[array];
+	return type_shaped(q->r->module, TYPE_TENSOR, of->rank, of->extent, of->type);
+}
+
+/* Operands and their arrays, then the arrays without a value. */
+static void make_op(struct sequence *q, struct location location)
+{
+	struct raising *r = q->r;
+	VEC(struct value *) operands = { 0 };
+	VEC(const struct type *) results = { 0 };
+	for (size_t i = 0; i < q->arrays.count; i++)
+		if (q->arrays.data[i].initial)
+			VEC_PUSH(r->arena, &operands, q->arrays.data[i].initial);
+	for (int a = 0; a < r->program.arrays; a++)
+		if (q->is_read[a])
+			VEC_PUSH(r->arena, &results, tensor_type(q, a));
+	q->op = op_new(r->module, OP_SEQUENTIAL, location, (int)operands.count, operands.data,
+	        (int)results.count, results.data);
+	struct block *body = block_new(r->module, q->op, 0);
+	for (int entering = 1; entering >= 0; entering--)
+		for (size_t i = 0; i < q->arrays.count; i++) {
+			struct nest_array *array = &q->arrays.data[i];
+			if ((array->initial != NULL) == entering)
+				array->argument =
+				        block_add_argument(r->module, body, array_type(q, array));
+		}
+}
+
+static void set_layouts(struct sequence *q)
+{
+	struct raising *r = q->r;
+	int *result = ARENA_ARRAY(r->arena, int, r->program.arrays);
+	int count = 0;
+	for (int a = 0; a < r->program.arrays; a++)
+		result[a] = q->is_read[a] ? count++ : -1;
+	for (int i = 0; i < r->readers; i++) {
+		int array = raise_statement(r, i)->write.array;
+		if (!is_member(q, i) || result[array] < 0)
+			continue;
+		struct raise_layout *layout = &r->layout[i];
+		int64_t inner = 1;
+		layout->by_element = q->op->result[result[array]];
+		layout->base = q->base[array];
+		for (int d = r->program.array[array].rank - 1; d >= 0; d--) {
+			layout->element_stride[d] = inner;
+			inner *= r->program.array[array].extent[d];
+		}
+	}
+}
+
+/* --- statements */
+
+struct iteration {
+	struct sequence *q;
+	struct nest_builder *b;
+	int instance;
+	const struct poly_statement *statement;
+	const struct nest_form *counter;
+	const struct poly_step *step;
+};
+
+static struct poly_form row_major(const struct raising *r, const struct poly_access *access)
+{
+	const struct poly_array *array = &r->program.array[access->array];
+	struct poly_form index = { 0 };
+	int64_t inner = 1;
+	for (int i = array->rank - 1; i >= 0; i--) {
+		for (int d = 0; d < POLY_DIMS; d++)
+			index.coefficient[d] += inner * access->subscript[i].coefficient[d];
+		index.constant += inner * access->subscript[i].constant;
+		inner *= array->extent[i];
+	}
+	return index;
+}
+
+/* Where a value outside the nest holds a source. */
+static struct poly_form outside_index(const struct raising *r, const struct poly_access *access,
+        const struct poly_source *source)
+{
+	struct poly_form index = row_major(r, access);
+	const struct raise_layout *layout =
+	        source->instance < 0 ? NULL : &r->layout[source->instance];
+	if (!layout)
+		return index;
+	index = (struct poly_form){ 0 };
+	bool direct = source->is_affine && layout->value;
+	int terms = direct ? raise_statement(r, source->instance)->dims
+	                   : r->program.array[access->array].rank;
+	index.constant = direct ? layout->offset : layout->element_offset;
+	for (int t = 0; t < terms; t++) {
+		int64_t stride = direct ? layout->stride[t] : layout->element_stride[t];
+		const struct poly_form *form =
+		        direct ? &source->counter[t] : &access->subscript[t];
+		for (int d = 0; d < POLY_DIMS; d++)
+			index.coefficient[d] += stride * form->coefficient[d];
+		index.constant += stride * form->constant;
+	}
+	return index;
+}
+
+/* when: where the index is inside; NULL: always */
+static struct value *load(const struct iteration *at, const struct nest_array *array,
+        const struct poly_form *index, struct value *when)
+{
+	struct nest_form form =
+	        nest_compose(at->b, index, at->counter, at->statement->dims);
+	struct value *operand[2] = { array->argument, nest_value(at->b, &form) };
+	if (when) {
+		struct value *choice[3] = { when, operand[1], nest_index(at->b, 0) };
+		operand[1] = nest_op(at->b, OP_SELECT, choice[1]->type, 3, choice);
+	}
+	return nest_op(at->b, OP_MEMREF_LOAD, array->argument->type->element, 2, operand);
+}
+
+static void set_distance(const struct iteration *at, struct value *word, int read)
+{
+	int64_t distance = at->step->distance ? at->step->distance[read] : 0;
+	if (distance)
+		attr_set(at->q->r->module, word->def, KEY_STREAM_DISTANCE,
+		        attr_integer(at->q->r->module,
+		                distance < INT32_MAX ? distance : INT32_MAX));
+}
+
+static struct value *load_own(const struct iteration *at, int read, struct value *when)
+{
+	const struct poly_access *access = &at->statement->read[read];
+	struct poly_form index = row_major(at->q->r, access);
+	struct value *word = load(
+	        at, &at->q->arrays.data[at->q->own[access->array]], &index, when);
+	set_distance(at, word, read);
+	return word;
+}
+
+/* Where in the iteration's domain the source is the origin. */
+static struct value *source_condition(
+        const struct iteration *at, const struct poly_source *source)
+{
+	static const int64_t low[POLY_DIMS] = { 0 };
+	struct module *module = at->q->r->module;
+	struct body body = { 0 };
+	if (raise_is_always(&source->set))
+		return NULL;
+	body.result = raise_condition(module, &body, &source->set, low);
+	return nest_body(at->b, &body, NULL, at->counter);
+}
+
+static struct value *load_outside(const struct iteration *at, int read,
+        const struct poly_source *source, struct value *when)
+{
+	struct sequence *q = at->q;
+	const struct poly_access *access = &at->statement->read[read];
+	int array = add_array(q, access->array, outside_value(q, access->array, source), false);
+	struct poly_form index = outside_index(q->r, access, source);
+	return load(at, &q->arrays.data[array], &index, when);
+}
+
+/* The value of a read: that in an own array, unless another source's condition holds. */
+static struct value *read_value(const struct iteration *at, int read)
+{
+	struct sequence *q = at->q;
+	const struct poly_access *access = &at->statement->read[read];
+	const struct poly_read_flow *flow = &q->r->flow[at->instance].read[read];
+	struct nest_builder *b = at->b;
+	struct value *happens = nest_both(b, b->when,
+	        nest_condition(b, access->when, at->counter, at->statement->dims));
+	struct value *word = NULL;
+	for (int i = 0; i < flow->sources && !word; i++)
+		if (is_own(q, access->array, &flow->source[i]))
+			word = load_own(at, read, happens);
+	for (int i = 0; i < flow->sources; i++) {
+		const struct poly_source *source = &flow->source[i];
+		if (is_own(q, access->array, source))
+			continue;
+		struct value *when = source_condition(at, source);
+		struct value *other =
+		        load_outside(at, read, source, nest_both(b, happens, when));
+		struct value *choice[3] = { when, other, word };
+		word = word && when ? nest_op(b, OP_SELECT, other->type, 3, choice) : other;
+	}
+	if (word)
+		return word;
+	struct body none = { 0 };
+	none.result = body_add(q->r->module, &none,
+	        (struct node){ .kind = NODE_CONSTANT,
+	                .type = q->r->region->arrays.data[access->array].type });
+	return nest_body(b, &none, NULL, at->counter);
+}
+
+static bool make_iteration(struct nest_builder *b, const struct poly_step *step,
+        const struct nest_form *counter)
+{
+	struct sequence *q = b->context;
+	struct raising *r = q->r;
+	struct iteration at = { .q = q, .b = b, .counter = counter, .step = step };
+	while (r->instance[at.instance].statement != step->statement)
+		at.instance++;
+	at.statement = raise_statement(r, at.instance);
+	struct value **operand =
+	        ARENA_ARRAY(r->arena, struct value *, at.statement->reads + 1);
+	for (int j = 0; j < at.statement->reads; j++)
+		operand[j] = read_value(&at, j);
+	const struct body *body = &r->region->statements.data[step->statement].body;
+	struct value *word = nest_body(b, body, operand, counter);
+	struct poly_form index = row_major(r, &at.statement->write);
+	struct nest_form form = nest_compose(b, &index, counter, at.statement->dims);
+	struct value *array = q->arrays.data[q->own[at.statement->write.array]].argument;
+	struct value *store[4] = { b->when, word, array, nest_value(b, &form) };
+	if (b->when) {
+		struct value *choice[3] = { b->when, store[3], nest_index(b, 0) };
+		store[3] = nest_op(b, OP_SELECT, choice[1]->type, 3, choice);
+		op_append(b->block, op_new(r->module, OP_WRITE, b->location, 4, store, 0, NULL));
+	} else {
+		op_append(b->block,
+		        op_new(r->module, OP_MEMREF_STORE, b->location, 3, store + 1, 0, NULL));
+	}
+	return true;
+}
+
+/* --- all of it */
+
+static int loops_of(const struct poly_step *step)
+{
+	int most = step->kind == POLY_STEP_LOOP ? step->loop + 1 : 0;
+	for (int i = 0; i < step->parts; i++) {
+		int own = loops_of(step->part[i]);
+		most = own > most ? own : most;
+	}
+	return most;
+}
+
+static bool make_body(struct sequence *q)
+{
+	struct raising *r = q->r;
+	const struct poly_step *step = r->groups.data[q->group].nest;
+	struct block *body = q->op->region[0];
+	struct nest_builder b = { .r = r,
+		.head = body,
+		.block = body,
+		.constants = map_new(r->arena),
+		.counter = ARENA_ARRAY(r->arena, struct nest_form, loops_of(step) + 1),
+		.location = q->op->location,
+		.context = q,
+		.statement = make_iteration };
+	if (!nest_step(&b, step))
+		return false;
+	VEC(struct value *) results = { 0 };
+	for (int a = 0; a < r->program.arrays; a++)
+		if (q->is_read[a])
+			VEC_PUSH(r->arena, &results, q->arrays.data[q->own[a]].argument);
+	op_append(body,
+	        op_new(r->module, OP_SEQUENTIAL_YIELD, q->op->location, (int)results.count,
+	                results.data, 0, NULL));
+	return true;
+}
+
+bool raise_sequential(struct raising *r, int group)
+{
+	struct sequence q = { .r = r,
+		.group = group,
+		.base = ARENA_ARRAY(r->arena, int, r->program.arrays),
+		.own = ARENA_ARRAY(r->arena, int, r->program.arrays),
+		.is_read = ARENA_ARRAY(r->arena, bool, r->program.arrays) };
+	int first = 0;
+	for (int a = 0; a < r->program.arrays; a++) {
+		q.base[a] = RAISE_NO_BASE;
+		q.own[a] = -1;
+	}
+	while (r->group[first] != group)
+		first++;
+	struct location location = r->region->statements.data[first].location;
+	find_written(&q);
+	find_bases(&q);
+	for (int a = 0; a < r->program.arrays; a++)
+		if (q.own[a] >= 0 && q.base[a] != RAISE_NO_BASE)
+			q.arrays.data[q.own[a]].initial = value_of_instance(&q, a, q.base[a]);
+	find_readers(&q);
+	if (!find_outside(&q))
+		return false;
+	make_op(&q, location);
+	int array = r->program.statement[first].write.array;
+	attr_set(r->module, q.op, KEY_NAME,
+	        attr_string(r->module,
+	                raise_kernel_name(
+	                        r, r->region->arrays.data[array].name, location.line)));
+	set_layouts(&q);
+	op_append(r->block, q.op);
+	return make_body(&q);
+}
