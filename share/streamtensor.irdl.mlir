@@ -147,41 +147,6 @@ irdl.dialect @stream {
     %body = irdl.region
     irdl.regions(%body)
   }
-  irdl.operation @yield {
-    %a0 = irdl.any
-    %a1 = irdl.any
-    %a2 = irdl.any
-    %a3 = irdl.any
-    %a4 = irdl.any
-    %a5 = irdl.any
-    %a6 = irdl.any
-    %a7 = irdl.any
-    %a8 = irdl.any
-    %a9 = irdl.any
-    %a10 = irdl.any
-    %a11 = irdl.any
-    %a12 = irdl.any
-    %a13 = irdl.any
-    %a14 = irdl.any
-    %a15 = irdl.any
-    %a16 = irdl.any
-    %a17 = irdl.any
-    %a18 = irdl.any
-    %a19 = irdl.any
-    %a20 = irdl.any
-    %a21 = irdl.any
-    %a22 = irdl.any
-    %a23 = irdl.any
-    %a24 = irdl.any
-    %a25 = irdl.any
-    %a26 = irdl.any
-    %a27 = irdl.any
-    %a28 = irdl.any
-    %a29 = irdl.any
-    %a30 = irdl.any
-    %a31 = irdl.any
-    irdl.operands(variadic %a0, variadic %a1, variadic %a2, variadic %a3, variadic %a4, variadic %a5, variadic %a6, variadic %a7, variadic %a8, variadic %a9, variadic %a10, variadic %a11, variadic %a12, variadic %a13, variadic %a14, variadic %a15, variadic %a16, variadic %a17, variadic %a18, variadic %a19, variadic %a20, variadic %a21, variadic %a22, variadic %a23, variadic %a24, variadic %a25, variadic %a26, variadic %a27, variadic %a28, variadic %a29, variadic %a30, variadic %a31)
-  }
   irdl.operation @pad_tokens {
     %a0 = irdl.any
     %r0 = irdl.any

@@ -36,7 +36,8 @@ bool eval_sequential(struct evaluation *e, struct op *op)
 		char *data = arena_alloc(e->arena, bytes_of(type));
 		if (i < op->operands)
 			memcpy(data, data_of(e, op->operand[i]), bytes_of(type));
-		body->argument[i]->data = array_new(e->arena, "an array", type, type->shape[0], data);
+		body->argument[i]->data =
+		        array_new(e->arena, "an array", type, type->shape[0], data);
 	}
 	if (!network_add_nest(&network, op) || !network_run(&network))
 		return false;

@@ -435,7 +435,7 @@ bool network_add_nest(struct network *network, const struct op *nest)
 	struct translator t = { .network = network,
 		.process = ARENA_NEW(network->e->arena, struct kahn_process),
 		.arena = network->e->arena };
-	t.process->name = attr_text_or(nest, KEY_NAME, "");
+	t.process->name = attr_text_or(nest, KEY_STREAM_NAME, "");
 	return translate_process(&t, nest->region[0]);
 }
 

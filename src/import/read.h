@@ -36,9 +36,10 @@ struct reader {
 	const char *file; /* name of the text in messages */
 	const char *text;
 	size_t size;
-	bool own;    /* a dump of the compiler, not a model */
-	bool failed; /* an error was reported */
-	int depth;   /* nesting of the current attribute */
+	bool own;     /* a dump of the compiler, not a model */
+	bool failed;  /* an error was reported */
+	bool in_nest; /* in the body of a sequential nest */
+	int depth;    /* nesting of the current attribute */
 	/* text of the !stream type whose parameters MLIR is parsing, or NULL */
 	const char *parsing_type;
 	struct location at; /* location of the current operation, for messages */

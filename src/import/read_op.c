@@ -99,7 +99,8 @@ static enum op_code refuse_op(struct reader *reader, const char *name)
  * rows (fold_loop.c). */
 static bool is_legal(const struct reader *reader, enum op_code code)
 {
-	if (code == OP_NONE || !(op_info[code].levels & (int)reader->module->level))
+	int levels = (int)reader->module->level | (reader->in_nest ? LEVEL_HARDWARE : 0);
+	if (code == OP_NONE || !(op_info[code].levels & levels))
 		return false;
 	return reader->own || strncmp(op_info[code].name, "stream.", 7) != 0;
 }
@@ -253,8 +254,11 @@ static void read_operation(struct reader *reader, MlirOperation operation, struc
 	int regions = (int)mlirOperationGetNumRegions(operation);
 	if (regions > op_info[code].regions)
 		read_error(reader, "%s has %d regions", op_info[code].name, regions);
+	bool in_nest = reader->in_nest;
+	reader->in_nest = in_nest || code == OP_SEQUENTIAL;
 	for (int i = 0; i < regions && i < op_info[code].regions; i++)
 		read_region(reader, mlirOperationGetRegion(operation, i), op, i);
+	reader->in_nest = in_nest;
 	if (code == OP_KERNEL && !reader->failed)
 		read_kernel(reader, op);
 	op_append(into, op);

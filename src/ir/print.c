@@ -19,15 +19,15 @@ int operand_segments(enum op_code code)
 		[OP_STORE] = 3,
 		[OP_CONCAT] = 8,
 		[OP_JOIN] = 8,
-		[OP_SEQUENTIAL] = SEQUENTIAL_SEGMENTS,
-		[OP_SEQUENTIAL_YIELD] = SEQUENTIAL_SEGMENTS };
+		[OP_SEQUENTIAL] = SEQUENTIAL_SEGMENTS };
 	return segments[code];
 }
 
 int result_segments(enum op_code code)
 {
-	static const int segments[OP_COUNT] = { [OP_BUFFER] = 8,
-		[OP_SEQUENTIAL] = SEQUENTIAL_SEGMENTS };
+	static const int segments[OP_COUNT] = {
+		[OP_BUFFER] = 8, [OP_SEQUENTIAL] = SEQUENTIAL_SEGMENTS
+	};
 	return segments[code];
 }
 

@@ -450,8 +450,7 @@ static void check_write(struct verifier *verifier, const struct op *op)
 	        port->element == operand_type(op, 1);
 	if (!fits || when->kind != TYPE_INTEGER || when->width != 1 ||
 	        operand_type(op, 3)->kind != TYPE_INDEX)
-		wrong_types(
-		        verifier, op, "a flag, a word, a memory of such words and an index");
+		wrong_types(verifier, op, "a flag, a word, a memory of such words and an index");
 }
 
 static void check_alloca(struct verifier *verifier, const struct op *op)

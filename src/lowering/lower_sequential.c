@@ -39,8 +39,8 @@ static void fill_arrays(struct lowered_nest *l)
 {
 	for (int j = 0; j < l->op->operands; j++) {
 		const struct value *array = l->op->region[0]->argument[j];
-		struct value *fifo = process_argument(
-		        &l->p, stream_fifo(l->design, l->op->operand[j]), "x");
+		struct value *fifo =
+		        process_argument(&l->p, stream_fifo(l->design, l->op->operand[j]), "x");
 		struct value *element = element_loop(l, array);
 		make_store(&l->p, make_pop(&l->p, NULL, fifo), array_of(array), element);
 		process_close(&l->p, 1);
@@ -51,8 +51,8 @@ static void send_arrays(struct lowered_nest *l)
 {
 	for (int i = 0; i < l->op->results; i++) {
 		const struct value *array = l->op->region[0]->last->operand[i];
-		struct value *fifo = process_argument(
-		        &l->p, stream_fifo(l->design, l->op->result[i]), "y");
+		struct value *fifo =
+		        process_argument(&l->p, stream_fifo(l->design, l->op->result[i]), "y");
 		struct value *element = element_loop(l, array);
 		make_push(&l->p, NULL, make_load(&l->p, array_of(array), element), fifo);
 		process_close(&l->p, 1);
@@ -101,8 +101,8 @@ static void copy_op(struct process *p, const struct op *op)
 	        p->module, op->code, op->location, op->operands, operand, op->results, &type);
 	for (int i = 0; i < op->attributes; i++)
 		if (op->attribute[i].name != key_name(KEY_OPERAND_SEGMENT_SIZES))
-			attr_set_named(p->module, made, op->attribute[i].name,
-			        op->attribute[i].value);
+			attr_set_named(
+			        p->module, made, op->attribute[i].name, op->attribute[i].value);
 	op_append(p->block, made);
 	if (op->results)
 		op->result[0]->data = made->result[0];
@@ -139,7 +139,7 @@ static void set_read_ports(struct lowered_nest *l)
 
 void lower_sequential(struct design *design, const struct op *op)
 {
-	struct lowered_nest l = { .p = process_new(design, attr_text_or(op, KEY_NAME, "nest")),
+	struct lowered_nest l = { .p = process_new(design, attr_text_or(op, KEY_STREAM_NAME, "nest")),
 		.design = design,
 		.op = op };
 	make_arrays(&l);

@@ -299,8 +299,6 @@ static struct poly_step *read_block(struct generation *g, isl_ast_node *node)
 
 static struct poly_step *read_branch(struct generation *g, isl_ast_node *node)
 {
-	if (isl_ast_node_if_has_else_node(node) == isl_bool_true)
-		return broken(g);
 	struct poly_step *step = step_new(g, POLY_STEP_BRANCH, 1);
 	isl_ast_expr *condition = isl_ast_node_if_get_cond(node);
 	isl_ast_node *then = isl_ast_node_if_get_then_node(node);
@@ -308,7 +306,18 @@ static struct poly_step *read_branch(struct generation *g, isl_ast_node *node)
 	step->part[0] = read_node(g, then);
 	isl_ast_node_free(then);
 	isl_ast_expr_free(condition);
-	return step;
+	if (isl_ast_node_if_has_else_node(node) != isl_bool_true)
+		return step;
+	struct poly_step *both = step_new(g, POLY_STEP_BLOCK, 2);
+	struct poly_step *other = step_new(g, POLY_STEP_BRANCH, 1);
+	isl_ast_node *rest = isl_ast_node_if_get_else_node(node);
+	other->condition = step->condition;
+	other->is_else = true;
+	other->part[0] = read_node(g, rest);
+	isl_ast_node_free(rest);
+	both->part[0] = step;
+	both->part[1] = other;
+	return both;
 }
 
 static struct poly_step *read_statement(struct generation *g, isl_ast_node *node)
@@ -377,8 +386,7 @@ struct poly_step *poly_nest(struct poly *poly, const bool *inside)
 	isl_options_set_ast_build_prefer_pdiv(poly->ctx, 0);
 	isl_ast_build *build = isl_ast_build_alloc(poly->ctx);
 	build = isl_ast_build_set_before_each_for(build, note_loop, &g);
-	isl_ast_node *tree =
-	        isl_ast_build_node_from_schedule_map(build, order_of(poly, inside));
+	isl_ast_node *tree = isl_ast_build_node_from_schedule_map(build, order_of(poly, inside));
 	struct poly_step *step = tree ? read_node(&g, tree) : broken(&g);
 	isl_ast_node_free(tree);
 	isl_ast_build_free(build);
@@ -402,7 +410,8 @@ static isl_map *rewrites(const struct poly *poly, int s, int other)
 	isl_map *same = isl_map_apply_range(own, isl_map_reverse(next));
 	isl_union_map *later =
 	        isl_union_map_lex_lt_union_map(order_in_c(poly, s), order_in_c(poly, other));
-	isl_union_map *both = isl_union_map_intersect(isl_union_map_from_map(isl_map_copy(same)), later);
+	isl_union_map *both =
+	        isl_union_map_intersect(isl_union_map_from_map(isl_map_copy(same)), later);
 	isl_map *result = isl_union_map_extract_map(both, isl_map_get_space(same));
 	isl_union_map_free(both);
 	isl_map_free(same);

@@ -30,7 +30,7 @@ struct poly_expression {
 enum poly_step_kind {
 	POLY_STEP_BLOCK,    /* its parts one after the other */
 	POLY_STEP_LOOP,     /* part 0 for the counter from `first` to `last` by `by` */
-	POLY_STEP_BRANCH,   /* part 0 where the condition holds */
+	POLY_STEP_BRANCH,   /* part 0 where the condition holds, or (is_else) does not */
 	POLY_STEP_STATEMENT /* an iteration of a statement */
 };
 
@@ -39,6 +39,7 @@ struct poly_step {
 	int loop; /* the number of the loop */
 	int64_t by;
 	const struct poly_expression *first, *last, *condition;
+	bool is_else;
 	int statement;
 	const struct poly_expression **counter; /* [dims] of the statement in C */
 	/* Of a statement in an innermost loop, by read: iterations of that loop since the nearest

@@ -5,16 +5,16 @@
 #include "predict/sequential_time.h"
 #include <string.h>
 
-struct edge {
+struct time_edge {
 	int from, to;
 	int64_t latency, distance; /* start(to) >= start(from) + latency - II distance */
 };
 
-struct body {
+struct loop_body {
 	struct arena *arena;
 	const struct platform *platform;
 	VEC(const struct op *) ops;
-	VEC(struct edge) edges;
+	VEC(struct time_edge) edges;
 	int64_t *start; /* [ops] */
 };
 
@@ -23,20 +23,19 @@ static bool is_register(const struct value *array)
 	return type_elements(array->type) == 1;
 }
 
-static int64_t latency_of(const struct body *body, const struct op *op)
+static int64_t latency_of(const struct loop_body *body, const struct op *op)
 {
 	if (op->code == OP_MEMREF_LOAD && is_register(op->operand[0]))
 		return 0;
 	return operation_latency(body->platform, op);
 }
 
-static void add_edge(
-        struct body *body, int from, int to, int64_t latency, int64_t distance)
+static void add_edge(struct loop_body *body, int from, int to, int64_t latency, int64_t distance)
 {
-	VEC_PUSH(body->arena, &body->edges, ((struct edge){ from, to, latency, distance }));
+	VEC_PUSH(body->arena, &body->edges, ((struct time_edge){ from, to, latency, distance }));
 }
 
-static void add_operands(struct body *body, int at)
+static void add_operands(struct loop_body *body, int at)
 {
 	const struct op *op = body->ops.data[at];
 	for (int i = 0; i < op->operands; i++) {
@@ -48,7 +47,7 @@ static void add_operands(struct body *body, int at)
 }
 
 /* Order of two accesses to one array, the first of which comes first in the body. */
-static void add_order(struct body *body, int first, int second, bool pipelined)
+static void add_order(struct loop_body *body, int first, int second, bool pipelined)
 {
 	const struct op *a = body->ops.data[first];
 	const struct op *b = body->ops.data[second];
@@ -71,7 +70,7 @@ static void add_order(struct body *body, int first, int second, bool pipelined)
 		add_edge(body, second, first, latency_of(body, b), distance);
 }
 
-static void add_accesses(struct body *body, int at, bool pipelined)
+static void add_accesses(struct loop_body *body, int at, bool pipelined)
 {
 	const struct value *array = op_accessed(body->ops.data[at]);
 	for (int j = 0; array && j < at; j++)
@@ -79,10 +78,10 @@ static void add_accesses(struct body *body, int at, bool pipelined)
 			add_order(body, j, at, pipelined);
 }
 
-static struct body body_of(struct arena *arena, const struct platform *platform,
+static struct loop_body body_of(struct arena *arena, const struct platform *platform,
         const struct op *first, bool pipelined)
 {
-	struct body body = { .arena = arena, .platform = platform };
+	struct loop_body body = { .arena = arena, .platform = platform };
 	for (const struct op *op = first; op && op->code != OP_FOR; op = op->next) {
 		VEC_PUSH(arena, &body.ops, op);
 		add_operands(&body, (int)body.ops.count - 1);
@@ -93,15 +92,15 @@ static struct body body_of(struct arena *arena, const struct platform *platform,
 }
 
 /* Finds the starts at this interval; false: there are none. */
-static bool settle(struct body *body, int64_t interval)
+static bool settle(struct loop_body *body, int64_t interval)
 {
 	memset(body->start, 0, sizeof *body->start * body->ops.count);
 	for (size_t round = 0; round <= body->ops.count; round++) {
 		bool moved = false;
 		for (size_t i = 0; i < body->edges.count; i++) {
-			const struct edge *edge = &body->edges.data[i];
-			int64_t least = body->start[edge->from] + edge->latency -
-			        interval * edge->distance;
+			const struct time_edge *edge = &body->edges.data[i];
+			int64_t least =
+			        body->start[edge->from] + edge->latency - interval * edge->distance;
 			if (least <= body->start[edge->to])
 				continue;
 			body->start[edge->to] = least;
@@ -113,7 +112,7 @@ static bool settle(struct body *body, int64_t interval)
 	return false;
 }
 
-static int64_t depth_of(const struct body *body)
+static int64_t depth_of(const struct loop_body *body)
 {
 	int64_t depth = 0;
 	for (size_t i = 0; i < body->ops.count; i++) {
@@ -124,7 +123,7 @@ static int64_t depth_of(const struct body *body)
 }
 
 /* An array takes one word a cycle. */
-static int64_t least_interval(const struct body *body)
+static int64_t least_interval(const struct loop_body *body)
 {
 	int64_t most = 1;
 	for (size_t i = 0; i < body->ops.count; i++) {
@@ -137,7 +136,7 @@ static int64_t least_interval(const struct body *body)
 	return most;
 }
 
-static int64_t find_interval(struct body *body)
+static int64_t find_interval(struct loop_body *body)
 {
 	int64_t low = least_interval(body);
 	int64_t high = low;
@@ -164,7 +163,7 @@ struct timed_loop {
 	VEC(struct timed_loop *) inner;
 };
 
-struct counting {
+struct nest_timer {
 	struct arena *arena;
 	const struct platform *platform;
 	struct module *module;
@@ -178,14 +177,14 @@ static bool has_loop(const struct block *block)
 	return false;
 }
 
-static struct timed_loop *time_loop(struct counting *c, struct op *loop)
+static struct timed_loop *time_loop(struct nest_timer *c, struct op *loop)
 {
 	struct timed_loop *timed = ARENA_NEW(c->arena, struct timed_loop);
 	struct block *block = loop->region[0];
 	timed->loop = loop;
 	timed->pipelined = !has_loop(block);
 	if (timed->pipelined) {
-		struct body body = body_of(c->arena, c->platform, block->first, true);
+		struct loop_body body = body_of(c->arena, c->platform, block->first, true);
 		timed->interval = find_interval(&body);
 		timed->depth = depth_of(&body);
 		attr_set(c->module, loop, KEY_STREAM_PIPELINE,
@@ -193,7 +192,7 @@ static struct timed_loop *time_loop(struct counting *c, struct op *loop)
 		return timed;
 	}
 	for (struct op *op = block->first; op;) {
-		struct body body = body_of(c->arena, c->platform, op, false);
+		struct loop_body body = body_of(c->arena, c->platform, op, false);
 		settle(&body, 1);
 		timed->straight += depth_of(&body);
 		while (op && op->code != OP_FOR)
@@ -320,12 +319,11 @@ static int64_t cycles_of(const struct timed_loop *timed)
 	return cycles;
 }
 
-void sequential_schedule(
-        struct module *module, const struct platform *platform, struct op *nest)
+void sequential_schedule(struct module *module, const struct platform *platform, struct op *nest)
 {
 	struct arena *arena = arena_within(module->arena);
-	struct counting counting = { arena, platform, module };
-	struct timed_loop *timed = time_loop(&counting, nest);
+	struct nest_timer timer = { arena, platform, module };
+	struct timed_loop *timed = time_loop(&timer, nest);
 	find_varying(timed);
 	attr_set(module, nest, KEY_STREAM_CYCLES, attr_integer(module, cycles_of(timed)));
 	arena_free(arena);

@@ -12,8 +12,7 @@ int raise_group_of(const struct raising *r, int instance)
 void raise_join(struct raising *r, const bool *marked)
 {
 	int number = (int)r->groups.count;
-	struct raise_group group = { .inside = ARENA_ARRAY(
-		                             r->arena, bool, r->program.statements) };
+	struct raise_group group = { .inside = ARENA_ARRAY(r->arena, bool, r->program.statements) };
 	for (int i = 0; i < r->instances; i++) {
 		if (!marked[i])
 			continue;

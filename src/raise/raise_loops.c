@@ -158,25 +158,54 @@ static struct nest_form form_of_value(struct value *value)
 	return form;
 }
 
+static struct value *binary_of(
+        struct nest_builder *b, enum op_code code, const struct poly_expression *from)
+{
+	struct value *left = value_of(b, from->part[0]);
+	struct value *right = value_of(b, from->part[1]);
+	return binary(b, code, left, right);
+}
+
 static struct value *condition_of(struct nest_builder *b, const struct poly_expression *from)
 {
-	static const enum integer_predicate predicate[] = { [POLY_EQUAL] = CMPI_EQ,
-		[POLY_AT_MOST] = CMPI_SLE,
-		[POLY_BELOW] = CMPI_SLT };
-	if (from->kind == POLY_BOTH || from->kind == POLY_EITHER)
-		return binary(b, from->kind == POLY_BOTH ? OP_ANDI : OP_ORI,
-		        condition_of(b, from->part[0]), condition_of(b, from->part[1]));
-	if (from->kind == POLY_EQUAL || from->kind == POLY_AT_MOST || from->kind == POLY_BELOW)
-		return nest_compare(b, predicate[from->kind], value_of(b, from->part[0]),
-		        value_of(b, from->part[1]));
-	return nest_compare(b, CMPI_NE, value_of(b, from), nest_index(b, 0));
+	static const enum integer_predicate predicate[] = {
+		[POLY_EQUAL] = CMPI_EQ, [POLY_AT_MOST] = CMPI_SLE, [POLY_BELOW] = CMPI_SLT
+	};
+	if (from->kind == POLY_BOTH || from->kind == POLY_EITHER) {
+		struct value *left = condition_of(b, from->part[0]);
+		struct value *right = condition_of(b, from->part[1]);
+		return binary(b, from->kind == POLY_BOTH ? OP_ANDI : OP_ORI, left, right);
+	}
+	if (from->kind == POLY_EQUAL || from->kind == POLY_AT_MOST || from->kind == POLY_BELOW) {
+		struct value *left = value_of(b, from->part[0]);
+		struct value *right = value_of(b, from->part[1]);
+		return nest_compare(b, predicate[from->kind], left, right);
+	}
+	struct value *number = value_of(b, from);
+	return nest_compare(b, CMPI_NE, number, nest_index(b, 0));
+}
+
+static struct value *index_choice(
+        struct nest_builder *b, struct value *when, struct value *yes, struct value *no)
+{
+	struct value *operand[3] = { when, yes, no };
+	return nest_op(b, OP_SELECT, type_index(b->r->module), 3, operand);
 }
 
 static struct nest_form chosen(struct nest_builder *b, const struct poly_expression *from)
 {
-	struct value *operand[3] = { condition_of(b, from->part[0]), value_of(b, from->part[1]),
-		value_of(b, from->part[2]) };
-	return form_of_value(nest_op(b, OP_SELECT, type_index(b->r->module), 3, operand));
+	struct value *when = condition_of(b, from->part[0]);
+	struct value *yes = value_of(b, from->part[1]);
+	struct value *no = value_of(b, from->part[2]);
+	return form_of_value(index_choice(b, when, yes, no));
+}
+
+/* 1 or 0 */
+static struct value *flag(struct nest_builder *b, struct value *when)
+{
+	struct value *yes = nest_index(b, 1);
+	struct value *no = nest_index(b, 0);
+	return index_choice(b, when, yes, no);
 }
 
 static struct nest_form sum_of(
@@ -195,9 +224,11 @@ static struct nest_form product_of(struct nest_builder *b, const struct poly_exp
 	struct nest_form left = form_of(b, from->part[0]);
 	struct nest_form right = form_of(b, from->part[1]);
 	struct nest_form made = { 0 };
-	if (terms_of(&left) && terms_of(&right))
-		return form_of_value(
-		        binary(b, OP_MULI, nest_value(b, &left), nest_value(b, &right)));
+	if (terms_of(&left) && terms_of(&right)) {
+		struct value *first = nest_value(b, &left);
+		struct value *second = nest_value(b, &right);
+		return form_of_value(binary(b, OP_MULI, first, second));
+	}
 	if (terms_of(&left))
 		add_form(&made, &left, right.constant);
 	else
@@ -221,19 +252,22 @@ static struct nest_form form_of(struct nest_builder *b, const struct poly_expres
 	case POLY_FLOOR_DIVIDE:
 	case POLY_REMAINDER:
 	case POLY_MINIMUM:
-	case POLY_MAXIMUM:
-		return form_of_value(binary(b, code[from->kind], value_of(b, from->part[0]),
-		        value_of(b, from->part[1])));
-	default: {
-		struct value *operand[3] = { condition_of(b, from), nest_index(b, 1),
-			nest_index(b, 0) };
-		return form_of_value(
-		        nest_op(b, OP_SELECT, type_index(b->r->module), 3, operand));
-	}
+	case POLY_MAXIMUM: return form_of_value(binary_of(b, code[from->kind], from));
+	default: return form_of_value(flag(b, condition_of(b, from)));
 	}
 }
 
 /* --- conditions of the source */
+
+static struct value *always(struct nest_builder *b)
+{
+	return constant(b, "true", type_integer(b->r->module, 1), attr_bool(b->r->module, true));
+}
+
+static struct value *negated(struct nest_builder *b, struct value *condition)
+{
+	return binary(b, OP_XORI, condition, always(b));
+}
 
 struct value *nest_condition(struct nest_builder *b, const struct poly_condition *condition,
         const struct nest_form *counter, int dims)
@@ -242,15 +276,13 @@ struct value *nest_condition(struct nest_builder *b, const struct poly_condition
 		return NULL;
 	if (condition->kind == POLY_NOT_NEGATIVE || condition->kind == POLY_ZERO) {
 		struct nest_form form = nest_compose(b, &condition->form, counter, dims);
-		return nest_compare(b,
-		        condition->kind == POLY_ZERO ? CMPI_EQ : CMPI_SGE, nest_value(b, &form),
+		struct value *number = nest_value(b, &form);
+		return nest_compare(b, condition->kind == POLY_ZERO ? CMPI_EQ : CMPI_SGE, number,
 		        nest_index(b, 0));
 	}
 	struct value *left = nest_condition(b, condition->part[0], counter, dims);
-	struct value *yes = constant(b, "true", type_integer(b->r->module, 1),
-	        attr_bool(b->r->module, true));
 	if (condition->kind == POLY_NOT)
-		return binary(b, OP_XORI, left ? left : yes, yes);
+		return negated(b, left ? left : always(b));
 	struct value *right = nest_condition(b, condition->part[1], counter, dims);
 	if (condition->kind == POLY_AND)
 		return nest_both(b, left, right);
@@ -325,7 +357,8 @@ static bool has_loop(const struct poly_step *step)
 
 static struct value *open_loop(struct nest_builder *b, struct value *trips)
 {
-	struct value *bounds[3] = { nest_index(b, 0), trips, nest_index(b, 1) };
+	struct value *bounds[3] = { nest_index(b, 0), trips };
+	bounds[2] = nest_index(b, 1);
 	struct op *loop = op_new(b->r->module, OP_FOR, b->location, 3, bounds, 0, NULL);
 	op_append(b->block, loop);
 	b->block = block_new(b->r->module, loop, 0);
@@ -366,14 +399,14 @@ static bool make_branch(struct nest_builder *b, const struct poly_step *step)
 {
 	struct value *outside = b->when;
 	struct value *when = condition_of(b, step->condition);
+	when = step->is_else ? negated(b, when) : when;
 	if (!has_loop(step)) {
 		b->when = nest_both(b, outside, when);
 		bool good = nest_step(b, step->part[0]);
 		b->when = outside;
 		return good;
 	}
-	struct value *operand[3] = { when, nest_index(b, 1), nest_index(b, 0) };
-	open_loop(b, nest_op(b, OP_SELECT, type_index(b->r->module), 3, operand));
+	open_loop(b, flag(b, when));
 	bool good = nest_step(b, step->part[0]);
 	close_loop(b);
 	return good;

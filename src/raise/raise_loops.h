@@ -37,8 +37,8 @@ struct value *nest_compare(struct nest_builder *b, enum integer_predicate predic
 /* NULL operands are true */
 struct value *nest_both(struct nest_builder *b, struct value *left, struct value *right);
 /* the form of a statement's counters in terms of the nest's values */
-struct nest_form nest_compose(
-        struct nest_builder *b, const struct poly_form *form, const struct nest_form *counter, int dims);
+struct nest_form nest_compose(struct nest_builder *b, const struct poly_form *form,
+        const struct nest_form *counter, int dims);
 struct value *nest_value(struct nest_builder *b, const struct nest_form *form);
 /* a condition of the source on counters; NULL: always */
 struct value *nest_condition(struct nest_builder *b, const struct poly_condition *condition,

@@ -278,7 +278,8 @@ static bool order_with(struct raising *r, struct poly *poly)
 		bool *cycle = ARENA_ARRAY(r->arena, bool, graph.count);
 		bool plain = mark_cycle(&graph, s, cycle);
 		int dim = carried_by(r, cycle);
-		if (plain && dim < POLY_DIMS && count_split(r, cycle, dim) <= r->instances + SPLIT_MOST) {
+		if (plain && dim < POLY_DIMS &&
+		        count_split(r, cycle, dim) <= r->instances + SPLIT_MOST) {
 			split(r, cycle, dim);
 			whole = false;
 			continue;

@@ -12,18 +12,18 @@ struct nest_array {
 	struct value *argument; /* of the nest's body */
 };
 
-struct sequence {
+struct nest_making {
 	struct raising *r;
 	int group;
 	VEC(struct nest_array) arrays;
-	int *base;      /* [arrays in C] instance whose values are in a written array at first; -1: the
+	int *base; /* [arrays in C] instance whose values are in a written array at first; -1: the
 	                   initial values */
-	int *own;       /* [arrays in C] entry of `arrays` for a written one; -1: it is not written */
-	bool *is_read;  /* [arrays in C] outside the group */
+	int *own;  /* [arrays in C] entry of `arrays` for a written one; -1: it is not written */
+	bool *is_read; /* [arrays in C] outside the group */
 	struct op *op;
 };
 
-static bool is_member(const struct sequence *q, int instance)
+static bool is_member(const struct nest_making *q, int instance)
 {
 	return instance >= 0 && raise_group_of(q->r, instance) == q->group;
 }
@@ -31,7 +31,7 @@ static bool is_member(const struct sequence *q, int instance)
 /* --- what is in an array at first */
 
 /* The first position of the group in C. */
-static int begins_at(const struct sequence *q)
+static int begins_at(const struct nest_making *q)
 {
 	int first = INT32_MAX;
 	for (int s = 0; s < q->r->statements; s++)
@@ -41,7 +41,7 @@ static int begins_at(const struct sequence *q)
 }
 
 /* Does one kernel give the whole array before the group begins? */
-static bool fills(const struct sequence *q, int instance, int array)
+static bool fills(const struct nest_making *q, int instance, int array)
 {
 	struct raising *r = q->r;
 	struct raise_layout *layout = &r->layout[instance];
@@ -51,8 +51,8 @@ static bool fills(const struct sequence *q, int instance, int array)
 		return false;
 	if (layout->by_element)
 		return type_elements(layout->by_element->type) ==
-		        type_elements(
-		                type_shaped(r->module, TYPE_TENSOR, of->rank, of->extent, of->type)) &&
+		        type_elements(type_shaped(
+		                r->module, TYPE_TENSOR, of->rank, of->extent, of->type)) &&
 		        !layout->element_offset;
 	int64_t stride = 1;
 	bool same = layout->value->type ==
@@ -75,7 +75,7 @@ static bool fills(const struct sequence *q, int instance, int array)
 }
 
 /* Initial values win; else a kernel, if it is the only one outside the group. */
-static void offer_base(struct sequence *q, int array, int instance, bool *several)
+static void offer_base(struct nest_making *q, int array, int instance, bool *several)
 {
 	int *base = &q->base[array];
 	if (*base == RAISE_NO_BASE || instance < 0)
@@ -84,7 +84,7 @@ static void offer_base(struct sequence *q, int array, int instance, bool *severa
 		several[array] = true;
 }
 
-static void find_bases(struct sequence *q)
+static void find_bases(struct nest_making *q)
 {
 	struct raising *r = q->r;
 	bool *several = ARENA_ARRAY(r->arena, bool, r->program.arrays);
@@ -111,7 +111,7 @@ static void find_bases(struct sequence *q)
 
 /* --- arrays */
 
-static int add_array(struct sequence *q, int array, struct value *initial, bool written)
+static int add_array(struct nest_making *q, int array, struct value *initial, bool written)
 {
 	for (size_t i = 0; !written && i < q->arrays.count; i++) {
 		const struct nest_array *known = &q->arrays.data[i];
@@ -122,7 +122,7 @@ static int add_array(struct sequence *q, int array, struct value *initial, bool 
 	return (int)q->arrays.count - 1;
 }
 
-static struct value *value_of_instance(const struct sequence *q, int array, int instance)
+static struct value *value_of_instance(const struct nest_making *q, int array, int instance)
 {
 	const struct raise_layout *layout = instance < 0 ? NULL : &q->r->layout[instance];
 	if (!layout)
@@ -130,7 +130,7 @@ static struct value *value_of_instance(const struct sequence *q, int array, int 
 	return layout->value ? layout->value : layout->by_element;
 }
 
-static bool is_own(const struct sequence *q, int array, const struct poly_source *source)
+static bool is_own(const struct nest_making *q, int array, const struct poly_source *source)
 {
 	return q->own[array] >= 0 &&
 	        (is_member(q, source->instance) || source->instance == q->base[array]);
@@ -138,7 +138,7 @@ static bool is_own(const struct sequence *q, int array, const struct poly_source
 
 /* The value of a source outside the group; NULL: its elements cannot be addressed. */
 static struct value *outside_value(
-        struct sequence *q, int array, const struct poly_source *source)
+        struct nest_making *q, int array, const struct poly_source *source)
 {
 	struct raising *r = q->r;
 	if (source->instance < 0)
@@ -151,7 +151,7 @@ static struct value *outside_value(
 	return layout->by_element;
 }
 
-static bool refuse_address(const struct sequence *q, int instance, int read)
+static bool refuse_address(const struct nest_making *q, int instance, int read)
 {
 	struct raising *r = q->r;
 	const struct region_statement *statement = raise_origin(r, instance);
@@ -162,7 +162,7 @@ static bool refuse_address(const struct sequence *q, int instance, int read)
 	        "accepted are loops of step 1, or subscripts with one counter each");
 }
 
-static bool find_outside(struct sequence *q)
+static bool find_outside(struct nest_making *q)
 {
 	struct raising *r = q->r;
 	for (int i = 0; i < r->instances; i++) {
@@ -183,7 +183,7 @@ static bool find_outside(struct sequence *q)
 	return true;
 }
 
-static void find_written(struct sequence *q)
+static void find_written(struct nest_making *q)
 {
 	struct raising *r = q->r;
 	for (int s = 0; s < r->statements; s++) {
@@ -193,7 +193,7 @@ static void find_written(struct sequence *q)
 	}
 }
 
-static void find_readers(struct sequence *q)
+static void find_readers(struct nest_making *q)
 {
 	struct raising *r = q->r;
 	for (int i = 0; i < r->instances; i++)
@@ -208,7 +208,7 @@ static void find_readers(struct sequence *q)
 
 /* --- the op */
 
-static const struct type *array_type(struct sequence *q, const struct nest_array *array)
+static const struct type *array_type(struct nest_making *q, const struct nest_array *array)
 {
 	struct raising *r = q->r;
 	const struct region_array *of = &r->region->arrays.data[array->array];
@@ -220,14 +220,14 @@ static const struct type *array_type(struct sequence *q, const struct nest_array
 	return type_shaped(r->module, TYPE_MEMREF, 1, &elements, of->type);
 }
 
-static const struct type *tensor_type(struct sequence *q, int array)
+static const struct type *tensor_type(struct nest_making *q, int array)
 {
 	const struct region_array *of = &q->r->region->arrays.data[array];
 	return type_shaped(q->r->module, TYPE_TENSOR, of->rank, of->extent, of->type);
 }
 
 /* Operands and their arrays, then the arrays without a value. */
-static void make_op(struct sequence *q, struct location location)
+static void make_op(struct nest_making *q, struct location location)
 {
 	struct raising *r = q->r;
 	VEC(struct value *) operands = { 0 };
@@ -250,7 +250,7 @@ static void make_op(struct sequence *q, struct location location)
 		}
 }
 
-static void set_layouts(struct sequence *q)
+static void set_layouts(struct nest_making *q)
 {
 	struct raising *r = q->r;
 	int *result = ARENA_ARRAY(r->arena, int, r->program.arrays);
@@ -275,7 +275,7 @@ static void set_layouts(struct sequence *q)
 /* --- statements */
 
 struct iteration {
-	struct sequence *q;
+	struct nest_making *q;
 	struct nest_builder *b;
 	int instance;
 	const struct poly_statement *statement;
@@ -298,8 +298,8 @@ static struct poly_form row_major(const struct raising *r, const struct poly_acc
 }
 
 /* Where a value outside the nest holds a source. */
-static struct poly_form outside_index(const struct raising *r, const struct poly_access *access,
-        const struct poly_source *source)
+static struct poly_form outside_index(
+        const struct raising *r, const struct poly_access *access, const struct poly_source *source)
 {
 	struct poly_form index = row_major(r, access);
 	const struct raise_layout *layout =
@@ -313,8 +313,7 @@ static struct poly_form outside_index(const struct raising *r, const struct poly
 	index.constant = direct ? layout->offset : layout->element_offset;
 	for (int t = 0; t < terms; t++) {
 		int64_t stride = direct ? layout->stride[t] : layout->element_stride[t];
-		const struct poly_form *form =
-		        direct ? &source->counter[t] : &access->subscript[t];
+		const struct poly_form *form = direct ? &source->counter[t] : &access->subscript[t];
 		for (int d = 0; d < POLY_DIMS; d++)
 			index.coefficient[d] += stride * form->coefficient[d];
 		index.constant += stride * form->constant;
@@ -326,8 +325,7 @@ static struct poly_form outside_index(const struct raising *r, const struct poly
 static struct value *load(const struct iteration *at, const struct nest_array *array,
         const struct poly_form *index, struct value *when)
 {
-	struct nest_form form =
-	        nest_compose(at->b, index, at->counter, at->statement->dims);
+	struct nest_form form = nest_compose(at->b, index, at->counter, at->statement->dims);
 	struct value *operand[2] = { array->argument, nest_value(at->b, &form) };
 	if (when) {
 		struct value *choice[3] = { when, operand[1], nest_index(at->b, 0) };
@@ -341,23 +339,21 @@ static void set_distance(const struct iteration *at, struct value *word, int rea
 	int64_t distance = at->step->distance ? at->step->distance[read] : 0;
 	if (distance)
 		attr_set(at->q->r->module, word->def, KEY_STREAM_DISTANCE,
-		        attr_integer(at->q->r->module,
-		                distance < INT32_MAX ? distance : INT32_MAX));
+		        attr_integer(
+		                at->q->r->module, distance < INT32_MAX ? distance : INT32_MAX));
 }
 
 static struct value *load_own(const struct iteration *at, int read, struct value *when)
 {
 	const struct poly_access *access = &at->statement->read[read];
 	struct poly_form index = row_major(at->q->r, access);
-	struct value *word = load(
-	        at, &at->q->arrays.data[at->q->own[access->array]], &index, when);
+	struct value *word = load(at, &at->q->arrays.data[at->q->own[access->array]], &index, when);
 	set_distance(at, word, read);
 	return word;
 }
 
 /* Where in the iteration's domain the source is the origin. */
-static struct value *source_condition(
-        const struct iteration *at, const struct poly_source *source)
+static struct value *source_condition(const struct iteration *at, const struct poly_source *source)
 {
 	static const int64_t low[POLY_DIMS] = { 0 };
 	struct module *module = at->q->r->module;
@@ -368,10 +364,10 @@ static struct value *source_condition(
 	return nest_body(at->b, &body, NULL, at->counter);
 }
 
-static struct value *load_outside(const struct iteration *at, int read,
-        const struct poly_source *source, struct value *when)
+static struct value *load_outside(
+        const struct iteration *at, int read, const struct poly_source *source, struct value *when)
 {
-	struct sequence *q = at->q;
+	struct nest_making *q = at->q;
 	const struct poly_access *access = &at->statement->read[read];
 	int array = add_array(q, access->array, outside_value(q, access->array, source), false);
 	struct poly_form index = outside_index(q->r, access, source);
@@ -381,12 +377,12 @@ static struct value *load_outside(const struct iteration *at, int read,
 /* The value of a read: that in an own array, unless another source's condition holds. */
 static struct value *read_value(const struct iteration *at, int read)
 {
-	struct sequence *q = at->q;
+	struct nest_making *q = at->q;
 	const struct poly_access *access = &at->statement->read[read];
 	const struct poly_read_flow *flow = &q->r->flow[at->instance].read[read];
 	struct nest_builder *b = at->b;
-	struct value *happens = nest_both(b, b->when,
-	        nest_condition(b, access->when, at->counter, at->statement->dims));
+	struct value *happens = nest_both(
+	        b, b->when, nest_condition(b, access->when, at->counter, at->statement->dims));
 	struct value *word = NULL;
 	for (int i = 0; i < flow->sources && !word; i++)
 		if (is_own(q, access->array, &flow->source[i]))
@@ -396,8 +392,7 @@ static struct value *read_value(const struct iteration *at, int read)
 		if (is_own(q, access->array, source))
 			continue;
 		struct value *when = source_condition(at, source);
-		struct value *other =
-		        load_outside(at, read, source, nest_both(b, happens, when));
+		struct value *other = load_outside(at, read, source, nest_both(b, happens, when));
 		struct value *choice[3] = { when, other, word };
 		word = word && when ? nest_op(b, OP_SELECT, other->type, 3, choice) : other;
 	}
@@ -410,17 +405,16 @@ static struct value *read_value(const struct iteration *at, int read)
 	return nest_body(b, &none, NULL, at->counter);
 }
 
-static bool make_iteration(struct nest_builder *b, const struct poly_step *step,
-        const struct nest_form *counter)
+static bool make_iteration(
+        struct nest_builder *b, const struct poly_step *step, const struct nest_form *counter)
 {
-	struct sequence *q = b->context;
+	struct nest_making *q = b->context;
 	struct raising *r = q->r;
 	struct iteration at = { .q = q, .b = b, .counter = counter, .step = step };
 	while (r->instance[at.instance].statement != step->statement)
 		at.instance++;
 	at.statement = raise_statement(r, at.instance);
-	struct value **operand =
-	        ARENA_ARRAY(r->arena, struct value *, at.statement->reads + 1);
+	struct value **operand = ARENA_ARRAY(r->arena, struct value *, at.statement->reads + 1);
 	for (int j = 0; j < at.statement->reads; j++)
 		operand[j] = read_value(&at, j);
 	const struct body *body = &r->region->statements.data[step->statement].body;
@@ -452,7 +446,7 @@ static int loops_of(const struct poly_step *step)
 	return most;
 }
 
-static bool make_body(struct sequence *q)
+static bool make_body(struct nest_making *q)
 {
 	struct raising *r = q->r;
 	const struct poly_step *step = r->groups.data[q->group].nest;
@@ -479,7 +473,7 @@ static bool make_body(struct sequence *q)
 
 bool raise_sequential(struct raising *r, int group)
 {
-	struct sequence q = { .r = r,
+	struct nest_making q = { .r = r,
 		.group = group,
 		.base = ARENA_ARRAY(r->arena, int, r->program.arrays),
 		.own = ARENA_ARRAY(r->arena, int, r->program.arrays),
@@ -502,10 +496,9 @@ bool raise_sequential(struct raising *r, int group)
 		return false;
 	make_op(&q, location);
 	int array = r->program.statement[first].write.array;
-	attr_set(r->module, q.op, KEY_NAME,
+	attr_set(r->module, q.op, KEY_STREAM_NAME,
 	        attr_string(r->module,
-	                raise_kernel_name(
-	                        r, r->region->arrays.data[array].name, location.line)));
+	                raise_kernel_name(r, r->region->arrays.data[array].name, location.line)));
 	set_layouts(&q);
 	op_append(r->block, q.op);
 	return make_body(&q);

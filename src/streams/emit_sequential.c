@@ -21,9 +21,9 @@ void emit_sequential(struct streams *s, struct op *old)
 		type[i] = row_major(s, old->result[i]->type);
 		tensor[i] = attr_type(module, old->result[i]->type);
 	}
-	struct op *op = op_new(module, OP_SEQUENTIAL, old->location, old->operands, operand,
-	        old->results, type);
-	attr_set(module, op, KEY_NAME, attr_get(old, KEY_NAME));
+	struct op *op = op_new(
+	        module, OP_SEQUENTIAL, old->location, old->operands, operand, old->results, type);
+	attr_set(module, op, KEY_STREAM_NAME, attr_get(old, KEY_STREAM_NAME));
 	attr_set(module, op, KEY_TENSORS, attr_array(module, old->results, tensor));
 	op->region[0] = old->region[0];
 	op->region[0]->parent = op;

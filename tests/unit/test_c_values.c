@@ -46,6 +46,17 @@ static void test_values_carried_by_loops(void **state)
 	assert_int_equal(failures, 0);
 }
 
+static void test_sequential_nests(void **state)
+{
+	(void)state;
+	static const char *const functions[] = { "factors", "sweeps", "recursive_filter", "pairs",
+		"steps", "replaced", "wavefront", "ways" };
+	int failures = 0;
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		failures += !passes_all("sequential.c", functions[i], true, false);
+	assert_int_equal(failures, 0);
+}
+
 static void test_types(void **state)
 {
 	(void)state;
@@ -90,7 +101,8 @@ static void test_free_order_of_sums(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_graphs_of_kernels),
-		cmocka_unit_test(test_values_carried_by_loops), cmocka_unit_test(test_types),
+		cmocka_unit_test(test_values_carried_by_loops),
+		cmocka_unit_test(test_sequential_nests), cmocka_unit_test(test_types),
 		cmocka_unit_test(test_double_precision), cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_free_order_of_sums) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
