@@ -139,7 +139,8 @@ static void set_read_ports(struct lowered_nest *l)
 
 void lower_sequential(struct design *design, const struct op *op)
 {
-	struct lowered_nest l = { .p = process_new(design, attr_text_or(op, KEY_STREAM_NAME, "nest")),
+	struct lowered_nest l = { .p = process_new(
+		                          design, attr_text_or(op, KEY_STREAM_NAME, "nest")),
 		.design = design,
 		.op = op };
 	make_arrays(&l);
