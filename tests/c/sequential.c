@@ -2,7 +2,9 @@
  * alone or between kernels. */
 #include <math.h>
 
+#ifndef N
 #define N 13
+#endif
 
 /* A factorization in place, of a matrix that a kernel makes and another one scales. */
 void factors(const float A[N][N], float L[N][N], float scaled[N][N])

@@ -8,6 +8,7 @@ import re
 import subprocess
 
 import numpy as np
+import pytest
 from conftest import ROOT, stc
 
 from streamtensor import core
@@ -96,3 +97,53 @@ def test_double_precision_gives_the_bits_of_c(core_built, tmp_path):
             expected = arrays[tensor["name"]]
             same = (found == expected) & (np.signbit(found) == np.signbit(expected))
             assert np.all(same | (np.isnan(found) & np.isnan(expected))), (function, tensor)
+
+
+def sequential_nest_equals_c(folder, function, extent, shapes):
+    """Runs the emitted C++ of a function of tests/c/sequential.c, and the function itself."""
+    source = ROOT / "tests/c/sequential.c"
+    size = f"N={extent}"
+    design = folder / function
+    compiled = stc("compile", source, "--top", function, "-D", size, "-o", design)
+    assert compiled.returncode == 0, compiled.stderr
+    library = folder / "c.so"
+    options = ["-O0", "-ffp-contract=off", "-shared", "-fPIC"]
+    subprocess.run(["cc", *options, "-D", size, source, "-o", library, "-lm"], check=True)
+    random = np.random.default_rng(3)
+    given = {}
+    for name, shape in shapes.items():
+        given[name] = np.asarray(random.random(shape), np.float32)
+        np.save(folder / f"{name}.npy", given[name])
+    manifest = json.loads((design / "manifest.json").read_text())
+    words = []
+    for entry in manifest["inputs"]:
+        words += ["--in", f"{entry['name']}={folder / entry['name']}.npy"]
+    for entry in manifest["outputs"]:
+        words += ["--out", f"{entry['name']}={folder / entry['name']}.out.npy"]
+    ran = stc("run", design, *words)
+    assert ran.returncode == 0, ran.stderr
+    getattr(ctypes.CDLL(library), function)(
+        *[ctypes.c_void_p(value.ctypes.data) for value in given.values()]
+    )
+    for entry in manifest["outputs"]:
+        name = entry["name"]
+        assert np.load(folder / f"{name}.out.npy").tobytes() == given[name].tobytes(), name
+
+
+def test_a_factorization_in_place_between_kernels(core_built, tmp_path):
+    shapes = {"A": (13, 13), "L": (13, 13), "scaled": (13, 13)}
+    sequential_nest_equals_c(tmp_path, "factors", 13, shapes)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "function, shapes",
+    [
+        ("factors", {"A": (90, 90), "L": (90, 90), "scaled": (90, 90)}),
+        ("sweeps", {"u": (90, 90), "v": (90, 90)}),
+        ("recursive_filter", {"x": (7, 90), "y": (7, 90)}),
+        ("wavefront", {"A": (90, 90)}),
+    ],
+)
+def test_long_sequential_nests(core_built, tmp_path, function, shapes):
+    sequential_nest_equals_c(tmp_path, function, 90, shapes)
