@@ -1,13 +1,18 @@
-"""What stays cheap as sizes grow: ports of large operands and results, prefix sums."""
+"""What stays cheap as sizes grow: ports of large operands and results, prefix sums,
+compile time."""
 
 import json
+import sys
 
 import pytest
 import torch
-from conftest import stc
+from conftest import ROOT, stc
 from torch import nn
 
 import streamtensor
+
+sys.path.insert(0, str(ROOT / "bench"))
+import growth  # noqa: E402
 
 
 class Function(nn.Module):
@@ -100,3 +105,16 @@ def test_one_operator_uses_the_memory_of_the_card(function, operands, core_built
     assert report["bounds"]["memory_ms"] == pytest.approx(
         bytes_moved / (32 * 14.375e6 * 0.92), rel=1e-3
     )
+
+
+def test_compile_time_grows_with_the_layers(core_built, tmp_path):
+    """Four times as many layers take at most eight times as long; a quadratic pass: sixteen."""
+    sizes, modules = growth.export(tmp_path, ["layers"], (16, 64)), {}
+    for size, source in sizes["layers"]:
+        runs = [growth.measure(source) for _ in range(2)]
+        modules[size] = {key: min(run[key] for run in runs) for key in ("seconds", "peak")}
+    seconds, peak = (
+        growth.exponent(list(modules), [each[key] for each in modules.values()])
+        for key in ("seconds", "peak")
+    )
+    assert seconds < 1.5 and peak < 1.5
