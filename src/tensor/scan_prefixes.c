@@ -5,7 +5,7 @@
  * whose elements take turns:
  *     t[r] = Σ_c x[r C + c];  o[r] = Σ t[s] of s < r;  y[r C + c] = o[r] + the block's own sums
  * Products, maxima, and minima alike, and sums of k < i.
- * Needs: fused kernels, in which the mask compares two counters.
+ * Needs: fused kernels; the mask compares two counters, in the kernel or in one of its own.
  * Guarantees: no reduction of many terms has such a mask.
  * Reassociating: sums of blocks are added up first.
  * Ends: each step removes a kernel with a mask. */
@@ -13,7 +13,8 @@
 #include "tensor/tensor_passes.h"
 #include <math.h>
 
-#define TERMS_LEAST 64 /* shorter rows are cheap as they are */
+/* of shorter rows, masked sums side by side are as fast */
+#define TERMS_LEAST 512
 /* rows and blocks that take turns: the lanes of a memory port, times as many as hide the latency of
  * an adder */
 #define SIDE_BY_SIDE 128
@@ -21,8 +22,9 @@
 struct prefix {
 	struct module *module;
 	struct op *op;
-	int along, at; /* the loop over terms, and the loop over results */
-	int term;      /* node of the update: a term, without the mask */
+	int along, at;   /* the loop over terms, and the loop over results */
+	struct op *mask; /* the kernel that makes the mask; NULL: the mask is in the update */
+	int term;        /* node of the update: a term, without the mask */
 	bool exclusive;
 	enum op_code combine;
 	int64_t blocks;
@@ -65,10 +67,10 @@ static bool is_neutral(enum op_code combine, double number)
 	}
 }
 
-/* Matches the condition for terms up to a result, or before it. */
-static bool match_condition(struct prefix *prefix, const struct node *condition)
+/* Matches the condition for terms up to a result, or before it, on the counters of the body. */
+static bool match_counters(
+        struct prefix *prefix, const struct body *body, const struct node *condition)
 {
-	const struct body *body = &prefix->op->kernel->update;
 	int64_t predicate = condition->integer;
 	if (condition->kind != NODE_OP || condition->code != OP_CMPI)
 		return false;
@@ -81,6 +83,48 @@ static bool match_condition(struct prefix *prefix, const struct node *condition)
 	prefix->at = up ? right : left;
 	prefix->exclusive = predicate == CMPI_SLT || predicate == CMPI_SGT;
 	return left >= 0 && right >= 0 && left != right;
+}
+
+/* The loop of the kernel that walks an operand as its maker's loop `made` writes it; -1: none. */
+static int reading_loop(const struct prefix *prefix, int operand, int made)
+{
+	const struct kernel *kernel = prefix->op->kernel;
+	const struct kernel *maker = prefix->mask->kernel;
+	for (int l = 0; l < kernel->loops; l++)
+		if (kernel->operand[operand].stride[l] == maker->result.stride[made] &&
+		        kernel->loop[l].extent == maker->loop[made].extent)
+			return l;
+	return -1;
+}
+
+/* Matches a mask that another kernel makes of two counters and nothing else. */
+static bool match_mask(struct prefix *prefix, int operand)
+{
+	struct op *maker = prefix->op->operand[operand]->def;
+	const struct access *read = &prefix->op->kernel->operand[operand];
+	if (!maker || maker->code != OP_KERNEL || maker->operands || maker->kernel->loops != 2 ||
+	        maker->kernel->post.count || kernel_has_reduction(maker->kernel) ||
+	        !access_is_plain(read) || read->offset || maker->kernel->result.offset)
+		return false;
+	const struct body *body = &maker->kernel->update;
+	prefix->mask = maker;
+	if (!match_counters(prefix, body, &body->node[body->result]))
+		return false;
+	prefix->along = reading_loop(prefix, operand, prefix->along);
+	prefix->at = reading_loop(prefix, operand, prefix->at);
+	if (prefix->along < 0 || prefix->at < 0 || prefix->along == prefix->at)
+		return false;
+	for (int l = 0; l < prefix->op->kernel->loops; l++)
+		if (read->stride[l] && l != prefix->along && l != prefix->at)
+			return false;
+	return true;
+}
+
+static bool match_condition(struct prefix *prefix, const struct node *condition)
+{
+	return condition->kind == NODE_OPERAND
+	        ? match_mask(prefix, (int)condition->integer)
+	        : match_counters(prefix, &prefix->op->kernel->update, condition);
 }
 
 /* Does the value of a node depend on the counter of the loop? */
@@ -345,7 +389,8 @@ static void scan_prefix(const struct prefix *prefix)
 {
 	struct op *from = prefix->op;
 	bool cut = prefix->blocks > 1;
-	struct op *offsets = cut ? add_offsets(prefix, add_totals(prefix)) : NULL;
+	struct op *totals = cut ? add_totals(prefix) : NULL;
+	struct op *offsets = cut ? add_offsets(prefix, totals) : NULL;
 	struct op *op = terms_kernel(
 	        prefix, "scan", cut ? offsets->result[0] : NULL, from->result[0]->type);
 	struct kernel *kernel = op->kernel;
@@ -360,10 +405,15 @@ static void scan_prefix(const struct prefix *prefix)
 		lay_rows(kernel, along + 1, kernel->operand[from->operands].stride);
 	}
 	op_insert_before(from, op);
+	if (totals)
+		kernel_tidy(prefix->module, totals);
 	kernel_tidy(prefix->module, op);
 	interleave_rows(prefix->module, op);
 	ir_replace(from->parent, from->result[0], op->result[0]);
 	op_remove(from);
+	ir_count_uses(module_main(prefix->module)->region[0]);
+	if (prefix->mask && !prefix->mask->result[0]->uses)
+		op_remove(prefix->mask);
 }
 
 static void scan_block(struct module *module, struct block *block)
