@@ -57,6 +57,17 @@ static bool is_pointer(CXType type)
 	return clang_getCanonicalType(type).kind == CXType_Pointer;
 }
 
+/* The pointer of *p; false: the expression is another. */
+static bool dereferenced(struct c_reader *reader, CXCursor cursor, CXCursor *pointer)
+{
+	struct c_cursors parts = c_children(reader->arena, cursor);
+	bool star = clang_getCursorKind(cursor) == CXCursor_UnaryOperator &&
+	        clang_getCursorUnaryOperatorKind(cursor) == CXUnaryOperator_Deref;
+	if (star && parts.list.count == 1)
+		*pointer = c_strip(reader->arena, parts.list.data[0]);
+	return star && parts.list.count == 1;
+}
+
 /* The variable below all subscripts; the subscripts, innermost first. */
 static CXCursor base_of(struct c_reader *reader, CXCursor cursor, struct c_cursors *subscripts)
 {
@@ -86,6 +97,7 @@ bool c_part(struct c_reader *reader, CXCursor cursor, struct c_symbol *part)
 {
 	struct c_cursors subscripts = { .arena = reader->arena };
 	CXCursor base = base_of(reader, cursor, &subscripts);
+	bool star = dereferenced(reader, base, &base);
 	const struct c_symbol *symbol =
 	        clang_getCursorKind(base) == CXCursor_DeclRefExpr ? c_symbol(reader, base) : NULL;
 	if (symbol && symbol->kind == C_SYMBOL_REFUSED)
@@ -93,7 +105,10 @@ bool c_part(struct c_reader *reader, CXCursor cursor, struct c_symbol *part)
 	if (!symbol || symbol->kind != C_SYMBOL_ARRAY)
 		return refuse_variable(reader, cursor, base);
 	int own = (int)subscripts.list.count;
+	if (star && !symbol->element)
+		return refuse_variable(reader, cursor, base);
 	*part = *symbol;
+	part->element = symbol->element && !star;
 	part->given = symbol->given + own;
 	struct poly_form *form = ARENA_ARRAY(reader->arena, struct poly_form, part->given + 1);
 	part->subscript = form;
@@ -116,6 +131,9 @@ bool c_element(struct c_reader *reader, CXCursor cursor, struct poly_access *acc
 		return false;
 	const struct region_array *array = &reader->region->arrays.data[part.array];
 	*access = (struct poly_access){ .array = part.array, .when = reader->when };
+	if (part.element)
+		return c_refuse(reader, cursor, "this is a pointer, not an element",
+		        "accepted is what it points to, as *p");
 	if (part.given != array->rank)
 		return c_refuse(reader, cursor, "this is a whole array, not an element",
 		        "accepted are as many subscripts as the array has dimensions");
@@ -202,11 +220,8 @@ static struct c_value unary(struct c_reader *reader, CXCursor cursor)
 	struct c_cursors parts = c_children(reader->arena, cursor);
 	struct c_type type = c_type_of(reader, clang_getCursorType(cursor));
 	enum CXUnaryOperatorKind which = clang_getCursorUnaryOperatorKind(cursor);
-	if (which == CXUnaryOperator_Deref) {
-		c_refuse(reader, cursor, "this is reached through a pointer",
-		        "accepted are elements of arrays, as x[0]");
-		return refused;
-	}
+	if (which == CXUnaryOperator_Deref)
+		return element(reader, cursor);
 	bool known = which == CXUnaryOperator_Plus || which == CXUnaryOperator_Minus ||
 	        which == CXUnaryOperator_Not || which == CXUnaryOperator_LNot;
 	if (!known || parts.list.count != 1 || !type.type)

@@ -10,28 +10,19 @@
 	"accepted are void functions whose definition is in the file, called with scalars and "    \
 	"with arrays or rows of arrays"
 
-static struct poly_form *sizes_of(const struct c_reader *reader, const struct c_symbol *part)
-{
-	const struct region_array *array = &reader->region->arrays.data[part->array];
-	struct poly_form *size = ARENA_ARRAY(reader->arena, struct poly_form, array->rank + 1);
-	for (int d = part->given; d < array->rank; d++)
-		size[d - part->given].constant = array->extent[d];
-	return size;
-}
-
-/* A pointer parameter takes a row; an array parameter what has its extents behind the first. */
+/* A pointer parameter takes a row or an element; an array parameter what has its extents behind the
+ * first. */
 static bool same_shape(struct c_reader *reader, CXCursor parameter, const struct c_symbol *part)
 {
 	const struct region_array *array = &reader->region->arrays.data[part->array];
-	const struct poly_form *size = sizes_of(reader, part);
 	CXType type = clang_getCanonicalType(clang_getCursorType(parameter));
-	int rank = array->rank - part->given;
+	int rank = part->element ? 1 : array->rank - part->given;
 	for (int d = 0; d < rank; d++) {
 		bool pointer = d == 0 && type.kind == CXType_Pointer;
-		if (!pointer && !c_is_array(type))
+		if (!pointer && (!c_is_array(type) || part->element))
 			return false;
 		if (d > 0 && type.kind == CXType_ConstantArray &&
-		        clang_getArraySize(type) != size[d].constant)
+		        clang_getArraySize(type) != array->extent[part->given + d])
 			return false;
 		type = clang_getCanonicalType(
 		        pointer ? clang_getPointeeType(type) : clang_getArrayElementType(type));
@@ -39,19 +30,36 @@ static bool same_shape(struct c_reader *reader, CXCursor parameter, const struct
 	return rank > 0 && c_type_of(reader, type).type == array->type;
 }
 
+/* &x of an element or scalar. */
+static bool takes_address(struct c_reader *reader, CXCursor *argument)
+{
+	CXCursor stripped = c_strip(reader->arena, *argument);
+	struct c_cursors parts = c_children(reader->arena, stripped);
+	bool address = clang_getCursorKind(stripped) == CXCursor_UnaryOperator &&
+	        clang_getCursorUnaryOperatorKind(stripped) == CXUnaryOperator_AddrOf &&
+	        parts.list.count == 1;
+	if (address)
+		*argument = parts.list.data[0];
+	return address;
+}
+
 static bool bind_array(
         struct c_reader *reader, CXCursor argument, CXCursor parameter, struct c_symbol *symbol)
 {
+	CXCursor written = argument;
+	bool address = takes_address(reader, &argument);
 	if (!c_part(reader, argument, symbol))
 		return false;
-	if (same_shape(reader, parameter, symbol))
+	bool whole = symbol->given == reader->region->arrays.data[symbol->array].rank;
+	symbol->element = symbol->element || (address && whole);
+	if ((!address || whole) && same_shape(reader, parameter, symbol))
 		return true;
-	return c_refuse(reader, argument,
+	return c_refuse(reader, written,
 	        text_format(reader->arena,
 	                "this array has another shape or type than the parameter %s",
 	                c_name(reader->arena, parameter)),
-	        "accepted is an array, or a row of one, of the extents and the type of the "
-	        "parameter");
+	        "accepted is an array, a row of one, or the address of an element, of the extents "
+	        "and the type of the parameter");
 }
 
 /* By value: in a scalar of its own, unless it is an affine value that stays the same. */

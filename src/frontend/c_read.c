@@ -126,7 +126,8 @@ static bool find_function(struct c_reader *reader)
 static void note_assigned(struct c_reader *reader, CXCursor target)
 {
 	target = c_strip(reader->arena, target);
-	while (clang_getCursorKind(target) == CXCursor_ArraySubscriptExpr) {
+	while (clang_getCursorKind(target) == CXCursor_ArraySubscriptExpr ||
+	        clang_getCursorKind(target) == CXCursor_UnaryOperator) {
 		struct c_cursors parts = c_children(reader->arena, target);
 		if (!parts.list.count)
 			return;

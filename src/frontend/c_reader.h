@@ -31,6 +31,7 @@ struct c_symbol {
 	/* the first subscripts, of a part of the array that is a function's parameter */
 	int given;
 	const struct poly_form *subscript; /* [given] */
+	bool element; /* a pointer to one element, which a function takes as *p */
 	/* the parameter of the design's function whose value it may be, if that is not known */
 	const char *unknown;
 	struct poly_form form; /* a counter, or a number that is known */

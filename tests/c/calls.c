@@ -43,6 +43,18 @@ static void rows(float A[M][N], const float f[M], int first)
 	}
 }
 
+static void add(float *to, float x)
+{
+	*to += x;
+}
+
+static void dot(int n, const float *a, const float b[N], float *result)
+{
+	*result = 0;
+	for (int i = 0; i < n; i++)
+		add(result, a[i] * b[i]);
+}
+
 void calls(float A[M][N], const float B[N][M], float C[M][M], const float f[M], float last)
 {
 	float tmp[M][M];
@@ -55,4 +67,8 @@ void calls(float A[M][N], const float B[N][M], float C[M][M], const float f[M], 
 	shift(C[4], N, last);
 	for (int i = 5; i < 8; i++)
 		shift(C[i], i, C[i][0]);
+	float sum = 1;
+	dot(N, A[0], A[1], &sum);
+	dot(M, C[0], A[2], &C[11][2]);
+	add(&C[11][3], sum);
 }
