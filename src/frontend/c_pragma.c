@@ -33,7 +33,8 @@ static const struct directive directives[] = {
 
 struct loop_search {
 	unsigned offset;      /* of the pragma */
-	unsigned first, last; /* lines of the innermost loop around it; 0: there is none */
+	unsigned first, last; /* lines of the innermost loop around it */
+	int loops;            /* around it */
 };
 
 static enum CXChildVisitResult find_loop(CXCursor cursor, CXCursor parent, CXClientData data)
@@ -51,32 +52,49 @@ static enum CXChildVisitResult find_loop(CXCursor cursor, CXCursor parent, CXCli
 		return CXChildVisit_Continue;
 	search->first = lines[0];
 	search->last = lines[1];
+	search->loops++;
 	return CXChildVisit_Recurse;
 }
 
-/* The options that give the kernels of the loop around a pragma as many lanes. */
-static const char *unrolled(
-        const struct c_reader *reader, unsigned offset, const char *text, size_t size)
+/* Do elements that follow each other in the array come from this loop? Lanes are along it. */
+static bool is_lane_loop(const struct c_reader *reader, const struct poly_access *write, int loop)
+{
+	int rank = reader->region->arrays.data[write->array].rank;
+	for (int r = 0; r < rank; r++) {
+		int64_t factor = write->subscript[r].coefficient[loop];
+		if (r + 1 < rank ? factor != 0 : factor != 1)
+			return false;
+	}
+	return rank > 0;
+}
+
+/* Asks for lanes of the kernels in the loop around a pragma; what becomes of that. */
+static const char *unroll(struct c_reader *reader, unsigned offset, const char *text, size_t size)
 {
 	struct loop_search search = { .offset = offset };
 	const char *factor = memchr(text, '=', size);
 	const char *count = factor ? factor + 1 + strspn(factor + 1, " ") : "";
 	int digits = (int)strspn(count, "0123456789");
-	struct text options = text_new(reader->arena);
+	struct text asked = text_new(reader->arena);
 	clang_visitChildren(reader->function, find_loop, &search);
 	for (size_t i = 0; i < reader->region->statements.count; i++) {
 		const struct region_statement *statement = &reader->region->statements.data[i];
+		const struct poly_access *write = &statement->affine.write;
 		int line = statement->location.line;
-		bool inside = line >= (int)search.first && line <= (int)search.last;
-		if (inside && digits)
-			text_add(&options, " --fix-kernel %s_l%d:lanes=%.*s",
-			        reader->region->arrays.data[statement->affine.write.array].name,
-			        line, digits, count);
+		bool inside = search.loops && statement->affine.dims >= search.loops &&
+		        line >= (int)search.first && line <= (int)search.last;
+		if (!inside || !digits || !is_lane_loop(reader, write, search.loops - 1))
+			continue;
+		const char *option = text_format(reader->arena, "%s_l%d:lanes=%.*s",
+		        reader->region->arrays.data[write->array].name, line, digits, count);
+		VEC_PUSH(reader->arena, &reader->region->unrolls, option);
+		text_add(&asked, " --fix-kernel %s", option);
 	}
-	return options.size
-	        ? text_format(reader->arena,
-	                  "has no effect: lanes are chosen by the compiler, or by%s", options.data)
-	        : "has no effect: lanes are chosen by the compiler, or by --fix-kernel";
+	if (!digits)
+		return "has no effect: it names no factor; lanes are chosen by the compiler";
+	return asked.size
+	        ? text_format(reader->arena, "is taken as%s, if that is possible", asked.data)
+	        : "has no effect: lanes are along the loop of an array's last subscript";
 }
 
 static const char *why_not(const char *name)
@@ -98,8 +116,8 @@ static void note_pragma(struct c_reader *reader, const CXToken *token)
 	while (size && (text[size - 1] == '\r' || text[size - 1] == ' '))
 		size--;
 	const char *name = c_text(reader->arena, clang_getTokenSpelling(reader->unit, token[1]));
-	const char *why =
-	        strcasecmp(name, "UNROLL") ? why_not(name) : unrolled(reader, offset, text, size);
+	bool unrolls = !strcasecmp(name, "UNROLL");
+	const char *why = unrolls ? unroll(reader, offset, text, size) : why_not(name);
 	struct region_note note = { c_location(reader, location),
 		text_format(reader->arena, "#pragma %.*s %s", (int)size, text, why) };
 	VEC_PUSH(reader->arena, &reader->region->notes, note);

@@ -35,6 +35,7 @@ struct region {
 	VEC(struct region_array) arrays;
 	VEC(struct region_statement) statements;
 	VEC(struct region_note) notes;
+	VEC(const char *) unrolls; /* KERNEL:lanes=COUNT, which pragmas ask for */
 };
 
 #endif

@@ -143,6 +143,15 @@ static bool check_outputs(struct raising *r)
 	        r->module->diag, "accepted is a function that assigns elements of an argument");
 }
 
+static const struct attr *unrolls(struct module *module, const struct region *region)
+{
+	int count = (int)region->unrolls.count;
+	const struct attr **item = ARENA_ARRAY(module->arena, const struct attr *, count + 1);
+	for (int i = 0; i < count; i++)
+		item[i] = attr_string(module, region->unrolls.data[i]);
+	return attr_array(module, count, item);
+}
+
 bool raise_region(
         struct module *module, const struct region *region, const struct raise_options *options)
 {
@@ -160,6 +169,8 @@ bool raise_region(
 	struct op *main = make_main(&r);
 	if (wide)
 		attr_set(module, main, KEY_STREAM_DOUBLE, attr_unit(module));
+	if (region->unrolls.count)
+		attr_set(module, main, KEY_STREAM_UNROLL, unrolls(module, region));
 	for (int i = 0; i < r.ordered; i++) {
 		int group = raise_group_of(&r, r.order[i]);
 		if (!(group < 0 ? raise_kernel(&r, r.order[i]) : raise_sequential(&r, group)))

@@ -318,6 +318,16 @@ static void search_joint(struct map *search_cache, const struct parallelism_spac
 	search_cache_store(search_cache, &search_key, space->kernels, choice);
 }
 
+/* Does --fix-kernel, or a pragma that can be followed, set the parallelism? */
+static bool is_set(
+        const struct parallelism_table *w, int k, const struct parallelism_option *option)
+{
+	const char *name = w->kernel[k]->kernel->name;
+	struct fixed_parallelism wish;
+	return fixed_parallelism_of(&w->context->choices, name) ||
+	        (unroll_of_kernel(w->module, name, &wish) && wish.lanes == option->lanes);
+}
+
 static bool by_search(
         struct parallelism_table *w, const struct block *block, enum parallelism_search search)
 {
@@ -335,9 +345,11 @@ static bool by_search(
 	if (search == PARALLELISM_NEIGHBOR)
 		parallelism_neighbour(space, points, choice);
 	bool searched = search == PARALLELISM_JOINT || search == PARALLELISM_NEIGHBOR;
-	for (int k = 0; k < w->count; k++)
-		if (searched || fixed_parallelism_of(choices, w->kernel[k]->kernel->name))
-			w->parallelism[k] = space->kernel[k].option[choice[k]].parallelism;
+	for (int k = 0; k < w->count; k++) {
+		const struct parallelism_option *option = &space->kernel[k].option[choice[k]];
+		if (searched || is_set(w, k, option))
+			w->parallelism[k] = option->parallelism;
+	}
 	return true;
 }
 
@@ -429,7 +441,8 @@ static bool choose(struct parallelism_table *w, const struct block *body)
 	else
 		by_intensity(w);
 	bool direct = search == PARALLELISM_UNIFORM || search == PARALLELISM_INTENSITY;
-	return (direct && !w->context->choices.fixed) || by_search(w, body, search);
+	bool set = w->context->choices.fixed || attr_get(module_main(w->module), KEY_STREAM_UNROLL);
+	return (direct && !set) || by_search(w, body, search);
 }
 
 static void record_block(const struct parallelism_table *w, const struct block *block)

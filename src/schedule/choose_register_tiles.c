@@ -43,7 +43,9 @@ static double terms_of(const struct kernel *kernel)
 
 static bool wants_tile(const struct tiles *t, const struct op *op)
 {
+	struct fixed_parallelism wish;
 	if (op->code != OP_KERNEL || kernel_is_gather(op) || has_folding(op) ||
+	        unroll_of_kernel(t->module, op->kernel->name, &wish) ||
 	        fixed_parallelism_of(&t->context->choices, op->kernel->name) ||
 	        !is_contraction(op) || terms_of(op->kernel) < TERMS_LEAST)
 		return false;

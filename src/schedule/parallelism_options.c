@@ -768,7 +768,11 @@ bool parallelism_options(const struct parallelism_table *w, struct parallelism_s
 		        parallelism_of_phase(w->context, &w->candidate[k]);
 		const struct fixed_parallelism *by_user =
 		        fixed_parallelism_of(choices, m.kernel->op->kernel->name);
+		struct fixed_parallelism wish;
+		bool wished = unroll_of_kernel(w->module, m.kernel->op->kernel->name, &wish);
 		m.fixed = by_user ? by_user : other_phase;
+		if (!m.fixed && wished)
+			m.fixed = &wish;
 		m.most_lanes = choice_count(choices, CHOICE_LANES);
 		m.most_ports = (int)choice_count(choices, CHOICE_PORTS);
 		if (kernel_is_gather(m.kernel->op))
@@ -776,8 +780,8 @@ bool parallelism_options(const struct parallelism_table *w, struct parallelism_s
 		else
 			add_options(&m);
 		/* the other phase's choice is not possible here: the weight gets a packed copy of
-		 * its own */
-		if (!m.kernel->options && !by_user && other_phase) {
+		 * its own; or a pragma asks for what cannot be */
+		if (!m.kernel->options && !by_user && m.fixed) {
 			m.fixed = NULL;
 			add_options(&m);
 		}

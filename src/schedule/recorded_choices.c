@@ -131,6 +131,20 @@ struct schedule recorded_folding(struct arena *arena, const struct op *op)
 	return recorded_as(arena, op, KEY_FOLDING);
 }
 
+bool unroll_of_kernel(
+        const struct module *module, const char *kernel, struct fixed_parallelism *wish)
+{
+	const struct attr *list = attr_get(module_main(module), KEY_STREAM_UNROLL);
+	for (int i = 0; list && i < list->count; i++) {
+		const struct attr *item = list->items[i].value;
+		if (item->kind == ATTR_STRING &&
+		        fixed_parallelism_parse(module->diag, item->text, wish) &&
+		        text_same(wish->kernel, kernel))
+			return true;
+	}
+	return false;
+}
+
 /* The first kernel that lacks the attribute; NULL: none does. */
 static const struct op *find_kernel_without(const struct block *block, enum attr_key key)
 {

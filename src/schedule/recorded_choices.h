@@ -2,6 +2,7 @@
  * passes after them. */
 #ifndef STC_RECORDED_CHOICES_H
 #define STC_RECORDED_CHOICES_H
+#include "options/choices.h"
 #include "schedule/kernel_schedule.h"
 
 /* The parallelism of a kernel, chosen for all kernels jointly before any is scheduled. */
@@ -33,6 +34,9 @@ bool has_register_tile(const struct op *op);
 void record_folding(struct module *module, struct op *op, const struct schedule *schedule);
 struct schedule recorded_folding(struct arena *arena, const struct op *op);
 bool has_folding(const struct op *op);
+/* The lanes that a pragma of C asks for; false: none does. */
+bool unroll_of_kernel(
+        const struct module *module, const char *kernel, struct fixed_parallelism *wish);
 /* Has every kernel but gathers the attribute? false after a diagnostic: it names the pass that
  * sets it. */
 bool kernels_have_parallelism(struct module *module);

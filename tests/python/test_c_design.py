@@ -147,3 +147,23 @@ def test_a_factorization_in_place_between_kernels(core_built, tmp_path):
 )
 def test_long_sequential_nests(core_built, tmp_path, function, shapes):
     sequential_nest_equals_c(tmp_path, function, 90, shapes)
+
+
+def test_unroll_pragmas_set_the_lanes(core_built, tmp_path):
+    """A factor that the loop cannot have leaves the choice to the compiler."""
+    source = tmp_path / "f.c"
+    source.write_text(
+        "void f(float y[64], float A[64][64], float z[64], const float x[64])\n{\n"
+        "\tfor (int i = 0; i < 64; i++) {\n#pragma HLS UNROLL factor = 4\n"
+        "\t\ty[i] = 2 * x[i];\n\t}\n"
+        "\tfor (int i = 0; i < 64; i++)\n\t\tfor (int j = 0; j < 64; j++) {\n"
+        "#pragma HLS UNROLL factor=2\n\t\t\tA[i][j] = A[i][j] * x[i] + y[j];\n\t\t}\n"
+        "\tfor (int i = 0; i < 64; i++) {\n#pragma HLS UNROLL factor = 3\n"
+        "\t\tz[i] = z[i] * 3;\n\t}\n}\n"
+    )
+    result = stc("compile", source, "-o", tmp_path / "design")
+    assert result.returncode == 0, result.stderr
+    assert "UNROLL factor = 4 is taken as --fix-kernel y_l5:lanes=4" in result.stderr
+    report = (tmp_path / "design/report.txt").read_text()
+    lanes = dict(re.findall(r"^  p\d+_([yAz]_l\d+) +\d+ +\d+ +(\d+) ", report, re.M))
+    assert lanes["y_l5"] == "4" and lanes["A_l10"] == "2" and lanes["z_l14"] != "3"

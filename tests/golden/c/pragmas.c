@@ -1,5 +1,5 @@
 // stc compile --platform xc7z020 --stop-after name_arguments -o %o
-void f(float y[8], float z[8], const float x[8])
+void f(float y[8], float z[8], float A[8][8], const float x[8])
 {
 #pragma HLS INTERFACE m_axi port = x
 #pragma HLS DATAFLOW
@@ -13,6 +13,11 @@ void f(float y[8], float z[8], const float x[8])
 #pragma HLS UNROLL
 #pragma HLS DEPENDENCE variable = z inter false
 		z[i] += y[i];
+	}
+	for (int i = 0; i < 8; i++) {
+#pragma HLS UNROLL factor = 2
+		for (int j = 0; j < 8; j++)
+			A[i][j] += y[j];
 	}
 #pragma HLS ALLOCATION operation instances = fmul limit = 1
 }
