@@ -114,7 +114,12 @@ def build(
     folder = Path(keep.name) / "design" if keep else Path(output)
     try:
         write_design(lowered, tensors, settings, folder)
-        design = Design(folder, lowered.inputs, lowered.results, keep=keep, call=call)
+        images = compiler_options.count(settings, "images", "compile") if "images" in settings else 1
+        inputs, results = (
+            [each.of_images(images) for each in signatures]
+            for signatures in (lowered.inputs, lowered.results)
+        )
+        design = Design(folder, inputs, results, keep=keep, call=call)
         written = lowered.written if call else ()
         design.buffers.update(
             {name: tensors[name].detach().clone() for name in written if name in tensors}

@@ -16,7 +16,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -79,6 +79,12 @@ class Signature:
     shape: tuple[int, ...]
     dtype: torch.dtype
     stored: torch.dtype  # in the design's memory
+
+    def of_images(self, images: int) -> "Signature":
+        """The same of several images, which are the leading extent."""
+        if images == 1:
+            return self
+        return replace(self, shape=(images * self.shape[0], *self.shape[1:]))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ struct options {
 	const char *point; /* --trial STATE.json:ID */
 	const char *lp;    /* file for the linear program of FIFO depths */
 	int64_t events;    /* --max-iterations of a simulation; 0: the default */
+	int64_t images;    /* of a launch that is compiled; 0: as the module has it */
 	int64_t launches;  /* launches to simulate; 0: one */
 	int64_t tokens;    /* tokens of a launch that is run or simulated; 0: not set */
 	int64_t samples;   /* points over time; 0: none */

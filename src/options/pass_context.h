@@ -45,6 +45,7 @@ struct pass_context {
 	 * do not */
 	int engine_ports_left;
 	const struct quant_scheme *quant; /* NULL: no quantization */
+	int64_t images; /* of a launch, for which a module of one is compiled; 0: as it is */
 	/* maximum iterations simulated to size FIFOs; 0: the default */
 	int64_t fifo_events;
 	/* name of a weight → struct fixed_parallelism * of the kernel that reads it through ports

@@ -32,6 +32,9 @@ const struct pass passes[] = {
 	        "every argument and result of main has a name and a role"),
 	PASS(fold_views, T, T, ORDER, "linalg and views of static shape",
 	        "kernels over root tensors, no views"),
+	PASS(batch_images, T, T, EXACT, "kernels",
+	        "with --images: kernels compute several images a launch; networks over images "
+	        "know how many they take"),
 	PASS(count_unfused, T, T, EXACT, "kernels",
 	        "the module records the bytes of its intermediates before elementwise fusion"),
 	PASS(demote_f64, T, T, APPROXIMATE, "kernels", "no f64 inside, except in functions of C"),

@@ -55,6 +55,7 @@ static bool run_pass(struct session *session, const struct pass *pass)
 	session->context = (struct pass_context){ .platform = session->platform,
 		.choices = session->choices,
 		.quant = session->quant,
+		.images = options->images,
 		.fifo_events = options->events,
 		.parallelism_table = session->parallelism_table,
 		.follows = session->follows,

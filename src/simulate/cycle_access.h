@@ -128,6 +128,8 @@ CYCLE_INLINE void cycle_access_make(
 		cycle_port_make(network, access, time);
 	} else if (access->kind == ACCESS_TAKE || access->kind == ACCESS_RELEASE_READ) {
 		channel->free_at[channel->popped++ & channel->mask] = time + 1;
+		if (channel->popped == channel->image_words)
+			cycle_image_complete(network, channel, time);
 		cycle_notify(network, channel, CYCLE_READER);
 	} else if (access->kind == ACCESS_PUSH || access->kind == ACCESS_RELEASE_WRITE) {
 		channel->full_at[channel->pushed++ & channel->mask] = time + 1;

@@ -335,5 +335,6 @@ bool cycle_build(struct cycle_network *network)
 	for (struct op *op = network->main->region[0]->first; op; op = op->next)
 		if (op->code == OP_CALL && !build_process(network, op))
 			return false;
+	cycle_images_build(network);
 	return cycle_memory_build(network);
 }

@@ -47,7 +47,11 @@ struct cycle_channel {
 	int64_t built, run_depth; /* depth in the module, and in this run; 0: unbounded */
 	int64_t depth;            /* run_depth, or UNBOUNDED where no launch fills it */
 	int64_t words_most;       /* words of a launch, at most */
-	int64_t pushed, popped;   /* words so far */
+	int64_t results;          /* words of a launch that are results by image; 0: others */
+	/* words popped when an image is complete; -1: none is left, or these are no results */
+	int64_t image_words;
+	int64_t image;          /* images complete so far */
+	int64_t pushed, popped; /* words so far */
 	/* words that fit: the depth; for an unbounded channel, the slots in full_at */
 	int64_t limit;
 	int64_t mask; /* slots - 1: word k is in slot k & mask */
@@ -249,6 +253,8 @@ struct cycle_network {
 	VEC(struct cycle_channel *) channels;
 	VEC(struct cycle_port *) ports;
 	struct cycle_memory *memory; /* [platform->channels] */
+	int64_t images;              /* of a launch; 0: their results do not come in order */
+	int64_t *image_end;          /* [images] cycle in which the last of its words was popped */
 	int64_t events;              /* iterations of pipelined loops in one launch */
 	/* cycles from the end of a launch's last process to the end of the launch: what feeds a
 	 * token to the next step (predict/feedback.h) */
@@ -283,6 +289,14 @@ void cycle_add_words(struct cycle_channel *channel, int64_t words);
 /* The access that an op makes; its operand's value->data is the channel or port. */
 struct cycle_access cycle_access_of(const struct op *op);
 bool cycle_is_access(const struct op *op);
+/* cycle_images.c */
+void cycle_images_build(struct cycle_network *network);
+void cycle_images_clean(struct cycle_network *network);
+/* A word of results was popped that completes an image as far as this channel brings it. */
+void cycle_image_complete(
+        struct cycle_network *network, struct cycle_channel *channel, int64_t time);
+/* Gives the times to the result of a run that has ended. */
+void cycle_images_collect(const struct cycle_network *network, struct cycle_result *result);
 /* cycle_pipe_build.c */
 /* Adds the step of a flattened pipelined loop that runs `repeats` times in a launch. */
 bool cycle_pipe_build(struct cycle_network *network, struct cycle_process *process,

@@ -2,10 +2,11 @@
  * cycle_advance.c; then waits until written data has arrived. */
 #include "simulate/cycle_access.h"
 
-/* Can iterations pass this access in bulk?  Decided for each run, since depths differ. */
+/* Can iterations pass this access in bulk?  Decided for each run, since depths differ.  Words of
+ * results pass one by one: some complete an image. */
 static bool is_bulk(const struct cycle_access *only)
 {
-	return only &&
+	return only && !(only->channel && only->channel->results) &&
 	        (only->kind == ACCESS_LOAD || only->kind == ACCESS_TAKE ||
 	                (only->kind == ACCESS_PUSH && only->channel->depth != UNBOUNDED));
 }

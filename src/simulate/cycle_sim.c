@@ -54,6 +54,7 @@ void cycle_clean(struct cycle_network *network)
 	network->first_output = -1;
 	network->last_ended = NULL;
 	cycle_sample_begin(network);
+	cycle_images_clean(network);
 	for (size_t i = 0; i < network->channels.count; i++)
 		clean_channel(network, network->channels.data[i]);
 	for (size_t i = 0; i < network->ports.count; i++)
@@ -180,6 +181,7 @@ static void collect_result(struct cycle_network *network, struct cycle_result *r
 	result->steady = result->launches > 1
 	        ? (result->cycles - network->first_cycles) / (result->launches - 1)
 	        : result->cycles;
+	cycle_images_collect(network, result);
 	result->samples = network->samples;
 	result->sample_cycles = network->sample_cycles;
 }

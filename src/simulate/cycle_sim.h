@@ -19,6 +19,7 @@
 #ifndef STC_CYCLE_SIM_H
 #define STC_CYCLE_SIM_H
 #include "platform/platform.h"
+#include "predict/images.h"
 #include <signal.h>
 
 struct cycle_network; /* a module made ready; belongs to the arena it was opened in */
@@ -92,7 +93,11 @@ struct cycle_path_segment {
 };
 
 struct cycle_result {
-	int64_t cycles; /* until the last process of the last launch ends */
+	/* of the first launch, if its results come image by image: the cycle in which each image is
+	 * complete; 0 images: unknown */
+	int64_t images;
+	const int64_t *image_end; /* [images] */
+	int64_t cycles;           /* until the last process of the last launch ends */
 	/* cycles that one more launch adds: (cycles - cycles of the first) / (launches - 1);
 	 * for one launch: cycles */
 	int64_t steady;
@@ -135,6 +140,9 @@ int64_t cycle_events(const struct cycle_network *network);                     /
  * is simulated, only result->events is filled. */
 enum cycle_outcome cycle_run(struct cycle_network *network, const struct cycle_options *options,
         struct cycle_result *result);
+/* Latency of the first image and interval of the others; a result without them, as of a launch of
+ * one image, has interval 0. */
+struct image_times cycle_image_times(const struct cycle_result *result);
 /* Cycles in which the process was active and did not wait. */
 int64_t cycle_busy(const struct cycle_process_result *process);
 /* Samples up to the end of the run; 0: none. */

@@ -5,6 +5,7 @@
 
 bool name_arguments(struct pass_context *context, struct module *module);
 bool fold_views(struct pass_context *context, struct module *module);
+bool batch_images(struct pass_context *context, struct module *module);
 bool demote_f64(struct pass_context *context, struct module *module);
 bool merge_common(struct pass_context *context, struct module *module);
 bool scan_prefixes(struct pass_context *context, struct module *module);

@@ -1,0 +1,106 @@
+"""Several images a launch (--images): values, what is refused, and what reports and simulations say
+of the interval and the latency of an image.
+"""
+
+import pytest
+import torch
+from torch import nn
+
+import streamtensor
+from streamtensor import cli, core
+
+IMAGES = 3
+
+
+def _network():
+    """Layers of two rates, a shortcut, and rows of a border."""
+    torch.manual_seed(3)
+    first = nn.Conv2d(2, 8, 3, 2, 1)
+    return nn.Sequential(
+        first, nn.ReLU(), nn.Conv2d(8, 8, 3, 1, 1), nn.ReLU(), nn.Flatten(), nn.Linear(128, 5)
+    ).eval()
+
+
+@pytest.fixture(scope="module")
+def designs(tmp_path_factory):
+    """The network of int8, for one image a launch and for three."""
+    folder = tmp_path_factory.mktemp("images")
+    torch.manual_seed(5)
+    calibration = [(torch.randn(1, 2, 8, 8),) for _ in range(4)]
+    network = streamtensor.quantized(_network(), calibration[0], calibration)
+    made = {
+        images: streamtensor.compile(
+            network, calibration[0], output=folder / f"by{images}", images=images
+        )
+        for images in (1, IMAGES)
+    }
+    yield made
+    for design in made.values():
+        design.close()
+
+
+def test_images_of_a_launch_are_those_of_launches(designs):
+    images = torch.randn(IMAGES, 2, 8, 8)
+    one_by_one = torch.cat([designs[1](image[None]) for image in images])
+    assert torch.equal(designs[IMAGES](images), one_by_one)
+    assert len(one_by_one.unique(dim=0)) == IMAGES
+
+
+class Attention(nn.Module):
+    """Products of two tensors of the image, positions and a table."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.inner = nn.Embedding(7, 4), nn.Linear(4, 12)
+
+    def forward(self, x):
+        rows = self.table(x) + torch.arange(5)[:, None]
+        query, key, value = self.inner(rows).chunk(3, -1)
+        return torch.softmax(query @ key.transpose(1, 2), -1) @ value, x.argmax(-1)
+
+
+def test_images_of_any_network(tmp_path):
+    """Gathers, counters and products of two operands that differ by image."""
+    torch.manual_seed(6)
+    network, numbers = Attention(), torch.randint(0, 7, (IMAGES, 5))
+    with streamtensor.compile(network, numbers[:1], output=tmp_path / "d", images=IMAGES) as design:
+        values, places = design(numbers)
+    torch.testing.assert_close(values, network(numbers)[0], rtol=1e-4, atol=1e-4)
+    assert torch.equal(places, numbers.argmax(-1))
+
+
+class Shared(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1, 4))
+
+    def forward(self, x):
+        return x * 2, self.weight + 1
+
+
+@pytest.mark.parametrize(
+    "network, shape, message",
+    [
+        (nn.Linear(4, 3), (2, 4), "input 'arg0' is tensor<2x4xf32>"),
+        (nn.Flatten(0), (1, 4), "result 'result0' is tensor<4xf32>"),
+        (Shared(), (1, 4), "result 'result1' is the same for every image"),
+        (nn.GRU(4, 4, batch_first=True), (1, 3, 4), "a loop passes what it computes on"),
+    ],
+)
+def test_what_is_no_image_is_refused(network, shape, message, tmp_path):
+    with pytest.raises(core.CompileError, match="--images 2: ") as caught:
+        streamtensor.compile(network, torch.randn(shape), output=tmp_path / "d", images=2)
+    assert message in caught.value.text and not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("images", [0, -1, 65537])
+def test_number_of_images_is_checked(images, tmp_path):
+    with pytest.raises(core.CompileError, match="--images"):
+        streamtensor.compile(
+            nn.Linear(4, 3), torch.randn(1, 4), output=tmp_path / "d", images=images
+        )
+
+
+def test_states_are_no_images(tmp_path, capsys):
+    assert cli.main(["compile", "gpt2", "--images", "2", "-o", str(tmp_path / "d")]) == 1
+    assert "--images has no effect with gpt2" in capsys.readouterr().err
