@@ -6,6 +6,7 @@
 #include "emit/emit.h"
 #include "platform/platform.h"
 #include "options/pass_context.h"
+#include "predict/images.h"
 #include "streamtensor.h"
 #include <signal.h>
 
@@ -30,8 +31,9 @@ struct session {
 	enum level read;                /* level of the input */
 	const struct module *predicted; /* the module of predicted_cycles; or NULL */
 	int64_t predicted_cycles;
-	struct weights *weights; /* NULL: no --weights */
-	struct choices choices;  /* the point of the design space that is compiled */
+	struct image_times predicted_image; /* of that module's launch */
+	struct weights *weights;            /* NULL: no --weights */
+	struct choices choices;             /* the point of the design space that is compiled */
 	/* what the design may take: the platform, or less by options.limit */
 	struct resources limit;
 	double target_ms; /* 0: none */

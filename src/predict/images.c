@@ -3,6 +3,9 @@
 #include "predict/timing.h"
 
 #define NEST_MOST 16
+/* Part of the least interval: results that follow each other faster wait for others.  Those of the
+ * first images of a launch come a little faster than later ones. */
+#define FOLLOWING 0.7
 
 /* A loop nest of a process that stores results. */
 struct store_nest {
@@ -24,6 +27,16 @@ int64_t images_of(const struct module *module)
 {
 	int64_t images = attr_integer_or(module_main(module), KEY_STREAM_IMAGES, 0);
 	return images > 0 ? images : 0;
+}
+
+struct image_times image_times_of(
+        struct image_times found, int64_t images, int64_t cycles, int64_t busiest)
+{
+	int64_t least = busiest / images;
+	if ((double)found.interval < FOLLOWING * (double)least)
+		return (struct image_times){ found.first, cycles / images, true };
+	found.interval = found.interval > least ? found.interval : least;
+	return found;
 }
 
 static void add_terms(struct store_nest *nest, const struct value *value, int64_t factor)

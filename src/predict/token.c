@@ -585,6 +585,33 @@ struct prediction {
 	int64_t cycles, layers;
 };
 
+/* The cycle in which all channels have brought an image. */
+static int64_t image_cycle(
+        const struct image_channels *found, const struct token_result *result, int64_t image)
+{
+	int64_t last = 0;
+	for (int i = 0; i < found->count; i++) {
+		const struct token_flow *flow = &result->flow[found->channel[i].channel];
+		int64_t words = image_end(found->channel[i].words, found->images, image);
+		int64_t cycle = token_cycle(&flow->curve[TOKEN_READER], words);
+		last = cycle > last ? cycle : last;
+	}
+	return last;
+}
+
+/* An image is there when its words have arrived, which takes each as long as the last one's. */
+static struct image_times images_predicted(
+        struct arena *arena, const struct module *module, const struct token_result *result)
+{
+	const struct image_channels found = image_channels_of(arena, module);
+	if (!found.images)
+		return (struct image_times){ .first = result->cycles };
+	int64_t first = image_cycle(&found, result, 0);
+	int64_t last = image_cycle(&found, result, found.images - 1);
+	return (struct image_times){ .first = first + result->cycles - last,
+		.interval = (last - first) / (found.images - 1) };
+}
+
 /* Cycles with the depths of the design. */
 static void predict(void *data, struct arena *scratch)
 {
@@ -599,6 +626,8 @@ static void predict(void *data, struct arena *scratch)
 	struct token_result result = token_run(scratch, p->network, &options);
 	p->cycles = result.ended ? result.cycles : 0;
 	p->layers = result.layers;
+	if (p->cycles && p->detail.images)
+		*p->detail.images = images_predicted(scratch, p->module, &result);
 }
 
 static void build_and_predict(void *data, struct arena *scratch)
@@ -624,10 +653,13 @@ int64_t token_cycles_at(
 	struct arena *arena = arena_within(module->arena);
 	struct map digits = map_new(arena);
 	detail.digits = detail.digits ? detail.digits : &digits;
-	struct prediction all = { .network = token_network_new(arena, platform, module, detail) };
+	struct prediction all = { .module = module,
+		.detail = detail,
+		.network = token_network_new(arena, platform, module, detail) };
 	struct prediction fewer = { platform, module, detail, NULL, 0, 0 };
 	int64_t skipped = all.network ? all.network->skipped : 0;
 	fewer.detail.layers--;
+	fewer.detail.images = NULL;
 	if (skipped)
 		tasks_run(module->guard, 2,
 		        (struct task[]){ { build_and_predict, &fewer }, { predict, &all } });
@@ -638,7 +670,10 @@ int64_t token_cycles_at(
 	int64_t last = all.layers - fewer.layers;
 	if (!all.cycles || (skipped && !fewer.cycles))
 		return 0;
-	return all.cycles + skipped * (one > last ? one : last);
+	int64_t cycles = all.cycles + skipped * (one > last ? one : last);
+	if (skipped && detail.images)
+		*detail.images = (struct image_times){ .first = cycles };
+	return cycles;
 }
 
 int64_t token_cycles(const struct platform *platform, const struct module *module)

@@ -17,6 +17,7 @@
  *   that each process starts from its end. */
 #ifndef STC_TOKEN_H
 #define STC_TOKEN_H
+#include "predict/images.h"
 #include "predict/timing.h"
 #include "predict/token_pattern.h"
 
@@ -101,6 +102,8 @@ struct token_detail {
 	/* NULL, or a cache that networks of one module share: counter values for which a condition
 	 * holds. They live as long as the map. */
 	struct map *digits;
+	/* NULL, or receives when the images of a launch are complete, where that is known */
+	struct image_times *images;
 };
 
 /* NULL: the design is outside the model, because the use of a channel depends on data, or outer

@@ -164,12 +164,14 @@ int64_t report_cycles(const struct session *session, struct token_detail detail)
 	return cycles > 0 && moved > cycles ? moved : cycles;
 }
 
-/* Modeled cycles of the reported launch. */
-static int64_t headline_cycles(const struct session *session, struct extent_list extents)
+/* Modeled cycles of the reported launch, and of its images. */
+static int64_t headline_cycles(
+        const struct session *session, struct extent_list extents, struct image_times *image)
 {
 	struct token_detail detail = token_detail_predicted;
 	detail.extents = extents.count;
 	detail.extent = extents.value;
+	detail.images = image;
 	return report_cycles(session, detail);
 }
 
@@ -178,7 +180,8 @@ static int64_t predicted_cycles(struct session *session)
 {
 	if (session->predicted != session->module)
 		session->predicted_cycles =
-		        headline_cycles(session, headline_extents(session->arena, session->module));
+		        headline_cycles(session, headline_extents(session->arena, session->module),
+		                &session->predicted_image);
 	session->predicted = session->module;
 	return session->predicted_cycles;
 }
@@ -202,8 +205,8 @@ void forecast_run(void *data, struct arena *scratch)
 	arena_share_guard(forecast->arena, scratch);
 	if (setjmp(forecast->guard.leave))
 		return;
-	forecast->cycles = headline_cycles(
-	        forecast->session, headline_extents(forecast->arena, forecast->session->module));
+	forecast->cycles = headline_cycles(forecast->session,
+	        headline_extents(forecast->arena, forecast->session->module), &forecast->image);
 	forecast->launches = launches_modeled(forecast->session, forecast->arena);
 }
 
@@ -214,6 +217,7 @@ struct launches forecast_take(struct session *session, struct forecast *forecast
 		guard_leave(&session->guard, forecast->guard.reason, "%s", forecast->guard.message);
 	session->predicted = forecast->of;
 	session->predicted_cycles = forecast->cycles;
+	session->predicted_image = forecast->image;
 	arena_share_guard(forecast->arena, session->arena);
 	arena_free(forecast->arena);
 	return launches;
@@ -227,6 +231,41 @@ static void bound_by_memory(struct report *report)
 	report->memory_least = brought > time->least;
 	time->least = report->memory_least ? brought : time->least;
 	time->most = time->most > time->least ? time->most : time->least;
+}
+
+/* A launch that memory makes longer does so by its images. */
+static void set_image(struct report *report)
+{
+	struct image_times *image = &report->image;
+	int64_t busiest = 0;
+	if (!report->predicted || !image->interval) {
+		*image = (struct image_times){ .first = report->time.most };
+		return;
+	}
+	image->interval = (report->time.most - image->first) / (report->images - 1);
+	for (int i = 0; i < report->cost.processes; i++)
+		if (report->time.process[i].busy > busiest && !report->time.process[i].source)
+			busiest = report->time.process[i].busy;
+	*image = image_times_of(*image, report->images, report->time.most, busiest);
+}
+
+/* The element type of most of the numbers that a launch is given with this role. */
+static const char *numbers_of(struct arena *arena, const struct module *module, const char *role)
+{
+	const struct attr *inputs = attr_get(module_main(module), KEY_STREAM_INPUTS);
+	const struct type *most = NULL;
+	int64_t elements = 0;
+	for (int i = 0; inputs && i < inputs->count; i++) {
+		const struct attr *type = attr_item(inputs->items[i].value, KEY_TYPE);
+		if (!type || !has_role(inputs->items[i].value, role) ||
+		        type_elements(type->type) <= elements)
+			continue;
+		elements = type_elements(type->type);
+		most = type_scalar(type->type);
+	}
+	if (most && most->kind == TYPE_INTEGER)
+		return text_format(arena, "int%d", most->width);
+	return most ? most->text : NULL;
 }
 
 struct report report_make(struct session *session, const char *name)
@@ -249,6 +288,11 @@ struct report report_make(struct session *session, const char *name)
 	report.termination_proof = fifo_proof(session->module);
 	int64_t cycles = predicted_cycles(session);
 	report.predicted = cycles > 0;
+	report.images = images_of(session->module);
+	report.numbers = numbers_of(session->arena, session->module, "weight");
+	if (!report.numbers)
+		report.numbers = numbers_of(session->arena, session->module, "input");
+	report.image = session->predicted_image;
 	report.time.most = cycles > 0 ? cycles : report.time.most;
 	report.channel = bundle_busiest_channel(session->arena, platform, session->module,
 	        report.extents.count, report.extents.value);
@@ -257,6 +301,7 @@ struct report report_make(struct session *session, const char *name)
 	report.model_ms = platform_launch_ms(platform, report.time.most);
 	report.least_ms = platform_launch_ms(platform, report.time.least);
 	set_latency(&report, report.time.most);
+	set_image(&report);
 	report.memory_ms = report.host_bytes /
 	        (platform->channels * platform->channel_gbps * platform->channel_efficiency * 1e6);
 	report.mac_ms = report.time.multipliers
@@ -324,6 +369,7 @@ void report_simulated(
 		return;
 	}
 	set_latency(report, report->cycles);
+	report->image = cycle_image_times(&report->cycle_result);
 	estimate_energy(report, session->arena);
 }
 

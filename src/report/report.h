@@ -41,9 +41,12 @@ struct report {
 	bool least;                          /* the depths needed are minimal (--fifo minimal) */
 	struct intermediates unfused, fused; /* of a layer; kernels 0: unknown */
 	struct on_chip on_chip;
-	bool decodes;      /* it has states: a launch adds one token to them, or several */
-	int64_t tokens;    /* that a launch adds to a sequence, at most */
-	int64_t sequences; /* of a launch: the batch */
+	bool decodes;             /* it has states: a launch adds one token to them, or several */
+	int64_t tokens;           /* that a launch adds to a sequence, at most */
+	int64_t sequences;        /* of a launch: the batch */
+	int64_t images;           /* of a launch; 0: its inputs are no images */
+	struct image_times image; /* simulated, else modeled */
+	const char *numbers;      /* type of most weights, else of most inputs: int8, f32 */
 	/* rows of its states, with a run-time extent including the new row; 0: no states */
 	int64_t context;
 	/* a launch reads only the valid rows of a state */
@@ -89,6 +92,7 @@ struct forecast {            /* the modeled cycles of a design, computed in para
 	struct session *session; /* only the platform and a copy of the module */
 	const struct module *of;
 	int64_t cycles;
+	struct image_times image;
 	struct launches launches;
 };
 
@@ -120,6 +124,8 @@ struct extent_list headline_extents(struct arena *arena, const struct module *mo
 struct launches launches_modeled(const struct session *session, struct arena *arena);
 void launches_text(const struct report *report, struct text *out);
 void launches_json(const struct report *report, struct text *out);
+void images_text(const struct report *report, struct text *out);
+void images_json(const struct report *report, struct text *out);
 /* Was the launch simulated to its end?  Then times are simulated, else modeled. */
 bool report_ends(const struct report *report);
 double report_products(const struct report *report); /* products per cycle of a launch */

@@ -179,6 +179,13 @@ static void advise_channel(
 	                platform->name, platform->channels, platform->channels > 1 ? "s" : ""));
 }
 
+/* What makes a launch longer and its parts cheaper. */
+static const char *more_work(const struct report *report)
+{
+	return report->images ? "more images a launch (--images COUNT)"
+	                      : "more work per launch (longer input, larger batch)";
+}
+
 static void advise_chain(
         struct arena *arena, const struct report *report, struct report_answer *answer)
 {
@@ -189,10 +196,11 @@ static void advise_chain(
 		add(answer,
 		        text_format(arena,
 		                "moving all inputs and results once takes %s of the %s: the memory "
-		                "ports of each kernel idle while others work; shared ports, the "
-		                "matmul engine or prefetching would use them",
+		                "ports of each kernel idle while others work; %s would use them",
 		                milliseconds(arena, report->memory_ms),
-		                milliseconds(arena, report->latency_ms)));
+		                milliseconds(arena, report->latency_ms),
+		                report->decodes ? "shared ports, the matmul engine or prefetching"
+		                                : more_work(report)));
 	const char *how = "has one lane";
 	if (process->interval > 1)
 		how = text_format(arena, "has an initiation interval of %lld cycles",
@@ -299,9 +307,8 @@ struct report_answer report_answer(struct arena *arena, const struct report *rep
 	if (launch > 0.2 && !report->tokens_per_launch)
 		add(&answer,
 		        text_format(arena,
-		                "launch overhead is %g us for any design: more work per launch "
-		                "(longer input, larger batch) amortizes it",
-		                report->platform->launch_us));
+		                "launch overhead is %g us for any design: %s amortizes it",
+		                report->platform->launch_us, more_work(report)));
 	if (report_ends(report) && report->cycle_result.segments)
 		advise_path(arena, report, &answer);
 	if (is_channel(report, busiest))

@@ -140,10 +140,13 @@ void report_json(const struct report *report, struct text *out)
 	text_add(out, ",\n  \"clock_mhz\": %.6g,\n  \"quant\": ", platform->clock_mhz);
 	json_quote(out, report->quant);
 	text_add(out, ",\n");
+	if (report->numbers)
+		text_add(out, "  \"numbers\": \"%s\",\n", report->numbers);
 	const char *past = report->extents.count ? ", \"past_tokens\": 0" : "";
 	if (report->context)
 		text_add(out, "  \"extents\": {\"context\": %lld%s},\n", (long long)report->context,
 		        past);
+	images_json(report, out);
 	add_cycles(report, out);
 	launches_json(report, out);
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);

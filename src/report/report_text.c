@@ -161,6 +161,7 @@ static void add_bounds(const struct report *report, struct text *out)
 static void add_answer(const struct report *report, struct text *out)
 {
 	text_add(out, "%s on %s\n\n", report->name, report->platform->name);
+	images_text(report, out);
 	add_launch(report, out);
 	add_lower_bound(report, out);
 	add_token_rate(report, out);

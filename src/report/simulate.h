@@ -39,6 +39,8 @@ bool tokens_simulate(struct session *session, const struct cycle_options *option
         const struct extent_value *extent, struct simulated *simulated);
 
 void simulated_json(struct session *session, const struct simulated *simulated);
+void simulated_images_text(struct session *session, const struct simulated *simulated);
+void simulated_images_json(struct session *session, const struct simulated *simulated);
 void simulated_text(struct session *session, const struct simulated *simulated);
 /* Writes .json (trace events) or .vcd (value changes); false: a diagnostic. */
 bool simulated_trace(struct session *session, const struct simulated *simulated, const char *path);

@@ -148,6 +148,7 @@ void simulated_json(struct session *session, const struct simulated *simulated)
 		        (long long)simulated->tokens, (long long)simulated->steps,
 		        (long long)simulated->sampled,
 		        ms_of(session, simulated) / (double)simulated->tokens);
+	simulated_images_json(session, simulated);
 	if (whole)
 		text_add(
 		        out, "  \"steady_state_cycles\": %lld,\n", (long long)cycle_result->steady);
@@ -355,6 +356,7 @@ void simulated_text(struct session *session, const struct simulated *simulated)
 	const struct cycle_result *cycle_result = simulated->cycle_result;
 	struct text *out = &session->out;
 	text_add(out, "%s on %s\n\n", simulated->name, session->platform->name);
+	simulated_images_text(session, simulated);
 	add_answer(session, simulated);
 	if (cycle_result->deadlock)
 		add_remedies(out, cycle_result);

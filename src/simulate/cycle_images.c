@@ -53,11 +53,25 @@ void cycle_images_collect(const struct cycle_network *network, struct cycle_resu
 	result->image_end = end;
 }
 
+static bool reads_memory(const struct cycle_result *result, int process)
+{
+	for (int i = 0; i < result->ports; i++)
+		if (result->port[i].process == process && !result->port[i].write)
+			return true;
+	return false;
+}
+
 struct image_times cycle_image_times(const struct cycle_result *result)
 {
 	int64_t images = result->images;
+	int64_t busiest = 0;
 	if (images < 2)
 		return (struct image_times){ .first = result->cycles };
+	for (int i = 0; i < result->processes; i++)
+		if (cycle_busy(&result->process[i]) > busiest && !reads_memory(result, i))
+			busiest = cycle_busy(&result->process[i]);
 	const int64_t *end = result->image_end;
-	return (struct image_times){ end[0], (end[images - 1] - end[0]) / (images - 1) };
+	const struct image_times found = { end[0], (end[images - 1] - end[0]) / (images - 1),
+		false };
+	return image_times_of(found, images, result->cycles, busiest);
 }

@@ -76,6 +76,7 @@ static void start_function(struct streams *s, struct op *old)
 	s->block = s->function->region[0];
 	attr_set(module, s->function, KEY_SYM_NAME, attr_get(old, KEY_SYM_NAME));
 	attr_set(module, s->function, KEY_STREAM_WORKLOAD, attr_get(old, KEY_STREAM_WORKLOAD));
+	attr_set(module, s->function, KEY_STREAM_IMAGES, attr_get(old, KEY_STREAM_IMAGES));
 	VEC(const struct attr *) inputs = { 0 };
 	for (int i = 0; i < old->region[0]->arguments; i++) {
 		const struct type *type = old->region[0]->argument[i]->type;

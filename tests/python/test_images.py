@@ -2,6 +2,9 @@
 of the interval and the latency of an image.
 """
 
+import json
+import subprocess
+
 import pytest
 import torch
 from torch import nn
@@ -104,3 +107,62 @@ def test_number_of_images_is_checked(images, tmp_path):
 def test_states_are_no_images(tmp_path, capsys):
     assert cli.main(["compile", "gpt2", "--images", "2", "-o", str(tmp_path / "d")]) == 1
     assert "--images has no effect with gpt2" in capsys.readouterr().err
+
+
+def _report(folder):
+    return json.loads((folder / "report.json").read_text())
+
+
+def _stream(folder, *options):
+    """Two convolutions, whose results come image by image."""
+    torch.manual_seed(4)
+    network = nn.Sequential(nn.Conv2d(2, 4, 3, 1, 1), nn.ReLU(), nn.Conv2d(4, 4, 3, 1, 1))
+    image = torch.randn(1, 2, 10, 10)
+    quantized = streamtensor.quantized(network, image, [(image,)])
+    exported = streamtensor.export(quantized, image)
+    (folder / "two.mlir").write_text(exported.text)
+    for images in (4, 8):
+        command = [core.find_file("stc"), "compile", folder / "two.mlir", "--images", images]
+        command += ["-o", folder / f"by{images}", *options]
+        subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    return [_report(folder / f"by{images}") for images in (4, 8)]
+
+
+def test_interval_is_what_a_further_image_takes(tmp_path):
+    four, eight = _stream(tmp_path)
+    further = (eight["cycles"]["simulated"] - four["cycles"]["simulated"]) / 4
+    for report in (four, eight):
+        images = report["images"]
+        assert images["source"] == "simulated" and "together" not in images
+        assert images["interval_cycles"] == pytest.approx(further, rel=0.05)
+        last = images["latency_cycles"] + (images["count"] - 1) * images["interval_cycles"]
+        assert last == pytest.approx(report["cycles"]["simulated"], rel=0.1)
+        launched = images["count"] / (report["latency_ms"] / 1e3)
+        assert images["per_s"] == pytest.approx(launched, rel=1e-4)
+        assert images["per_s"] < images["steady_per_s"]
+    simulated = core.run_json("simulate", str(tmp_path / "by4"))["images"]
+    assert simulated.items() <= four["images"].items() and "interval_cycles" in simulated
+    text = (tmp_path / "by4" / "report.txt").read_text().splitlines()
+    assert text[2].startswith("one image ") and "a further one every" in text[2]
+    assert text[3].startswith("images ") and "KV cache" not in "\n".join(text)
+
+
+def test_interval_is_modeled_where_nothing_is_simulated(tmp_path):
+    four, _ = _stream(tmp_path, "--max-iterations", "1K")
+    assert four["images"]["source"] == "modeled" and "simulated" not in four["cycles"]
+    simulated = core.run_json("simulate", str(tmp_path / "by4"))["images"]
+    for key in ("latency_cycles", "interval_cycles"):
+        assert four["images"][key] == pytest.approx(simulated[key], rel=0.05)
+
+
+def test_results_that_wait_for_other_images_are_told(designs):
+    """The last layer reads each weight once for all images."""
+    report = _report(designs[IMAGES].folder)
+    assert report["images"]["together"] and report["numbers"] == "int8"
+    assert report["images"]["interval_cycles"] == report["cycles"]["simulated"] // IMAGES
+    alone = _report(designs[1].folder)
+    assert "interval_cycles" not in alone["images"]
+    assert alone["images"]["latency_cycles"] == alone["cycles"]["simulated"]
+    overlapped = ["--launches", "3", "--overlap-launches"]
+    simulated = core.run_json("simulate", str(designs[1].folder), *overlapped)
+    assert simulated["images"]["interval_cycles"] == simulated["steady_state_cycles"]

@@ -253,10 +253,12 @@ def test_draws_itself(design, tmp_path):
         and f"{report['cycles']['simulated']:,} cycles" in page.text
     )
     assert data["diagnosis"]["bottleneck"] in page.text
+    converters = report["converters"]["count"]
     assert (
         f"{len(graph['processes'])} processes, {report['fifos']['count']} FIFOs and "
-        f"{report['converters']['count']} converters;" in page.text
+        f"{converters} converter{'s' * (converters != 1)};" in page.text
     )
+    assert ("images/s" in page.text) == ("images" in report) == (report["name"] == "cnn")
     nodes = [
         found
         for tag, found in page.elements
