@@ -114,7 +114,9 @@ def build(
     folder = Path(keep.name) / "design" if keep else Path(output)
     try:
         write_design(lowered, tensors, settings, folder)
-        images = compiler_options.count(settings, "images", "compile") if "images" in settings else 1
+        images = (
+            compiler_options.count(settings, "images", "compile") if "images" in settings else 1
+        )
         inputs, results = (
             [each.of_images(images) for each in signatures]
             for signatures in (lowered.inputs, lowered.results)

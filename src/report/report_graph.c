@@ -212,6 +212,11 @@ static void add_channel(
 	        ",\"kind\":\"%s\",\"from\":%d,\"to\":%d,\"depth\":%lld,\"bytes\":%lld,\"die\":%d",
 	        channel->op->code == OP_FIFO ? "fifo" : "blocks", ends.from, ends.to,
 	        (long long)channel->depth, (long long)channel->bytes, channel->die);
+	if (channel->op->code == OP_FIFO)
+		text_add(out, ",\"elements\":%lld",
+		        (long long)(value->type->element->kind == TYPE_VECTOR
+		                        ? type_elements(value->type->element)
+		                        : 1));
 	text_add(out, ",\"bits\":%lld",
 	        (long long)(channel->depth ? channel->bytes * 8 / channel->depth : 0));
 	if (storage) {

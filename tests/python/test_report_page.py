@@ -258,6 +258,8 @@ def test_draws_itself(design, tmp_path):
         f"{len(graph['processes'])} processes, {report['fifos']['count']} FIFOs and "
         f"{converters} converter{'s' * (converters != 1)};" in page.text
     )
+    layers = [tag for tag, found in page.elements if found.get("data-chart") == "layers"]
+    assert bool(layers) == ("is the slowest," in page.text) == ("images" in report)
     assert ("images/s" in page.text) == ("images" in report) == (report["name"] == "cnn")
     nodes = [
         found
@@ -289,7 +291,7 @@ def test_draws_itself(design, tmp_path):
     headings = [found["id"] for found in page.all("h2")]
     assert (
         [a["href"][1:] + "-title" for a in page.all("a")] == headings
-        and len(headings) == 10
+        and len(headings) == 10 + ("images" in report)
         and "NaN" not in page.text
         and "undefined" not in page.text
     )
