@@ -22,7 +22,8 @@ def read(calibration, inputs: tuple) -> list[tuple]:
     if calibration is None:
         raise Error("int8 needs calibration inputs", _accepted(leaves))
     if isinstance(calibration, (str, os.PathLike)):
-        named = list(_files(Path(calibration), leaves))
+        found = files(Path(calibration), leaves, "calibration inputs")
+        named = [(f" {file}", values) for file, values in found]
     elif isinstance(calibration, torch.Tensor):
         named = [("", (calibration,))]
     elif hasattr(calibration, "__iter__"):
@@ -95,25 +96,22 @@ def _parts(name: str, value, leaf, leaves: list) -> list | None:
     raise Error(f"calibration input{name} is {_spelled(value)}", _accepted(leaves))
 
 
-def _files(path: Path, leaves: list):
-    """The tensors of a file, or of each file of a folder, with the name to tell."""
+def files(path: Path, leaves: list, what: str):
+    """A file, or each of a folder, with its tensors. what: they are called."""
     if not path.exists():
-        raise Error(f"{path}: there is no such file or folder", "--calibration takes either")
+        raise Error(f"{path}: there is no such file or folder", f"accepted is either, with {what}")
     if not path.is_dir():
-        files = [path]
+        listed = [path]
     else:
         known = (*_ARRAYS, *_PICTURES)
-        files = sorted(each for each in path.iterdir() if each.suffix.lower() in known)
-        if not files:
+        listed = sorted(each for each in path.iterdir() if each.suffix.lower() in known)
+        if not listed:
             raise Error(
-                f"{path}: no calibration inputs in this folder",
+                f"{path}: no {what} in this folder",
                 f"accepted are files named {', '.join('*' + each for each in known)}",
             )
-    for file in files:
-        yield (
-            f" {file}",
-            _arrays(file) if file.suffix.lower() in _ARRAYS else _picture(file, leaves),
-        )
+    for file in listed:
+        yield file, _arrays(file) if file.suffix.lower() in _ARRAYS else _picture(file, leaves)
 
 
 def _arrays(file: Path) -> tuple:

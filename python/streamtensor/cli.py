@@ -131,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, add in (
         ("export", _add_export),
         ("compile", _add_compile),
+        ("run", _add_run),
         ("generate", _add_generate),
         ("evaluate", _add_evaluate),
         ("explore", _add_explore),
@@ -291,8 +292,15 @@ def _add_compile(commands, name: str) -> None:
     command.add_argument(
         "model",
         metavar="NAME|FOLDER|FILE.py:FUNCTION|FILE.onnx",
-        help="Hugging Face model name, a folder with config.json and *.safetensors, a function "
-        "that returns a module and its example inputs, or an ONNX model",
+        help="Hugging Face model name, a folder with config.json and *.safetensors, the name of an "
+        "image network (resnet18), a function that returns a module and its example inputs, or an "
+        "ONNX model",
+    )
+    command.add_argument(
+        "--weights",
+        type=Path,
+        metavar="FILE",
+        help="of an image network by name: its state_dict, as .safetensors or of torch.save",
     )
     command.add_argument(
         "--shape",
@@ -320,6 +328,35 @@ def _add_compile(commands, name: str) -> None:
         help="compile from config.json alone: design, cycles and report, but nothing to run",
     )
     _add_output(command)
+
+
+def _add_run(commands, name: str) -> None:
+    command = _command(commands, name, "Classify images with a design.", _run)
+    command.add_argument("design", type=Path, metavar="DESIGN", help="folder of the design")
+    command.add_argument(
+        "--images",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="images: .npy and .npz, or pictures, which are resized and scaled to 0 to 1 (with "
+        "the package pillow)",
+    )
+    command.add_argument(
+        "--labels", type=Path, metavar="FILE", help="names of the classes, one on each line"
+    )
+    command.add_argument(
+        "--device",
+        default="cpu",
+        metavar="NAME",
+        help="cpu (default), or xrt:0 for the first accelerator card",
+    )
+
+
+def _run(options, progress: Progress) -> int:
+    from . import classify
+
+    classify.run(options.design, options.images, options.labels, options.device, progress)
+    return 0
 
 
 def _add_generate(commands, name: str) -> None:
@@ -536,15 +573,20 @@ def _note_tokens(options, progress: Progress) -> None:
 
 
 def _compile(options, progress: Progress) -> int:
-    from . import module_file, onnx_model, output_folder, workflow
+    from . import image_models, module_file, onnx_model, output_folder, workflow
 
+    is_by_name = image_models.is_image_model(options.model)
+    if options.weights and not is_by_name:
+        raise Error(
+            f"--weights has no effect with {options.model}", "it is an option of image networks"
+        )
     if onnx_model.is_onnx_file(options.model):
         return _compile_module(options, progress)
     if option := _first_set((("--shape", options.shape), ("--value", options.value))):
         raise Error(
             f"{option} has no effect with {options.model}", "it is an option of ONNX models"
         )
-    if module_file.is_module_file(options.model):
+    if is_by_name or module_file.is_module_file(options.model):
         return _compile_module(options, progress)
     quant = _quant(options)
     platform = _platform(options, progress)
@@ -600,7 +642,7 @@ def _compile_module(options, progress: Progress) -> int:
     platform = _platform(options, progress)
     output_folder.check(options.output, workflow.DESIGN_FILES)
     progress.stage("load the module")
-    made = _load_module(options)
+    made = _load_module(options, progress)
     if is_integer:
         progress.stage("calibrate")
     module, scheme = static_quantization.applied(
@@ -613,10 +655,12 @@ def _compile_module(options, progress: Progress) -> int:
     return 0
 
 
-def _load_module(options):
-    """The module of a Python file or of an ONNX model."""
-    from . import module_file, onnx_model
+def _load_module(options, progress: Progress):
+    """The module of a Python file, of an ONNX model, or an image network by its name."""
+    from . import image_models, module_file, onnx_model
 
+    if image_models.is_image_model(options.model):
+        return image_models.load(options.model, options.seed, options.weights, progress.note)
     if not onnx_model.is_onnx_file(options.model):
         return module_file.load(options.model, options.seed)
     shapes = [onnx_model.parse_shape(each) for each in options.shape]

@@ -6,12 +6,14 @@ import json
 import subprocess
 from pathlib import Path
 
+import numpy
 import pytest
 import torch
 from torch import nn
 
 import streamtensor
-from streamtensor import core
+from streamtensor import cli, core, image_models
+from streamtensor.errors import Error
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = 3
@@ -170,3 +172,99 @@ def test_results_that_wait_for_other_images_are_told(designs):
     overlapped = ["--launches", "3", "--overlap-launches"]
     simulated = core.run_json("simulate", str(designs[1].folder), *overlapped)
     assert simulated["images"]["interval_cycles"] == simulated["steady_state_cycles"]
+
+
+def _folder(folder, images):
+    folder.mkdir()
+    numpy.save(folder / "b.npy", images[:2].numpy())
+    for name, image in zip("ca", images[2:]):
+        numpy.save(folder / f"{name}.npy", image.numpy())
+    (folder / "notes.txt").write_text("no image")
+    return folder
+
+
+def test_classifies_a_folder(designs, tmp_path, capsys):
+    """Four images in launches of three, sorted by the names of their files."""
+    torch.manual_seed(8)
+    images = torch.randn(4, 2, 8, 8)
+    folder, labels = _folder(tmp_path / "images", images), tmp_path / "labels"
+    labels.write_text("zero\none\ntwo\nthree\nfour\n")
+    arguments = ["run", str(designs[IMAGES].folder), "--images", str(folder), "--labels"]
+    assert cli.main([*arguments, str(labels)]) == 0
+    printed = capsys.readouterr()
+    found = [designs[1](images[place][None])[0] for place in (3, 0, 1, 2)]
+    names = ["a.npy", "b.npy[0]", "b.npy[1]", "c.npy"]
+    assert printed.out.splitlines() == [
+        f"{name}\t{labels.read_text().split()[row.argmax()]}\t{row.max().item():.6g}"
+        for name, row in zip(names, found)
+    ]
+    assert "measured on cpu: " in printed.err and "simulated for u55c: " in printed.err
+    labels.write_text("zero\n")
+    assert cli.main([*arguments, str(labels)]) == 1
+    assert "1 labels for 5 classes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "shape, message",
+    [
+        ((2, 8, 9), "b.npy: 2x8x9"),
+        ((3, 8, 8), "accepted are images of 2x8x8 of float32"),
+        (None, "no images in this folder"),
+    ],
+)
+def test_images_that_do_not_fit_are_refused(shape, message, designs, tmp_path, capsys):
+    if shape:
+        numpy.save(tmp_path / "b.npy", numpy.zeros(shape, numpy.float32))
+    assert cli.main(["run", str(designs[1].folder), "--images", str(tmp_path)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_what_does_not_classify_is_refused(tmp_path, capsys):
+    assert cli.main(["run", str(tmp_path), "--images", str(tmp_path)]) == 1
+    assert f"{tmp_path}: not a design" in capsys.readouterr().err
+
+
+PARAMETERS = {
+    "resnet18": 11_689_512,
+    "resnet34": 21_797_672,
+    "resnet50": 25_557_032,
+    "vgg16": 138_357_544,
+    "mobilenet_v2": 3_504_872,
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_networks_by_name_have_the_published_parameters(name):
+    with torch.device("meta"):
+        network = image_models.build(name).eval()
+        assert network(torch.zeros(1, 3, 224, 224)).shape == (1, 1000)
+    assert sum(each.numel() for each in network.parameters()) == PARAMETERS[name]
+
+
+def test_weights_of_a_network_by_name(tmp_path):
+    told = []
+    kept = image_models.load("mobilenet_v2", 3, None, told.append).module
+    assert any("random weights for mobilenet_v2 (seed 3)" in note for note in told)
+    state = kept.state_dict()
+    torch.save(state, tmp_path / "w.pt")
+    found = image_models.load("mobilenet_v2", 4, tmp_path / "w.pt").module
+    assert all(torch.equal(value, state[name]) for name, value in found.state_dict().items())
+    for name, value, message in (
+        ("features.0.0.weight", None, "the weight 'features.0.0.weight' is missing"),
+        ("classifier.1.bias", torch.zeros(2), "the weight 'classifier.1.bias' is 2"),
+    ):
+        changed = {**state, name: value} if value is not None else dict(state)
+        if value is None:
+            del changed[name]
+        torch.save(changed, tmp_path / "w.pt")
+        with pytest.raises(Error, match=message):
+            image_models.load("mobilenet_v2", 4, tmp_path / "w.pt")
+    (tmp_path / "w.pt").write_text("no weights")
+    with pytest.raises(Error, match="not a file of weights"):
+        image_models.load("mobilenet_v2", 4, tmp_path / "w.pt")
+
+
+def test_weights_are_of_networks_by_name(tmp_path, capsys):
+    arguments = ["compile", "gpt2", "--weights", str(tmp_path / "w"), "-o", str(tmp_path / "d")]
+    assert cli.main(arguments) == 1
+    assert "--weights has no effect with gpt2" in capsys.readouterr().err
