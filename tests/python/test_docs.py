@@ -190,6 +190,7 @@ def test_keys_of_reports_are_those_of_the_code():
         key
         for name in (
             "report/report_json",
+            "report/report_images",
             "report/report_launches",
             "report/report_layer",
             "explore/phases",
