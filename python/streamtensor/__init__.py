@@ -12,6 +12,7 @@ __all__ = [
     "compile",
     "export",
     "last_design",
+    "load",
     "quantized",
 ]
 
@@ -22,6 +23,10 @@ def __getattr__(name):
         from . import api
 
         return getattr(api, name)
+    if name == "load":
+        from .design import load
+
+        return load
     if name == "quantized":
         from .static_quantization import quantized
 

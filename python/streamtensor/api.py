@@ -12,8 +12,9 @@ import torch
 
 from . import call_form, core, graph, onnx_model, static_quantization
 from . import options as compiler_options
-from .design import Call, Design
+from .design import Design
 from .errors import Error
+from .saved_call import Call, Saved, save
 from .weights import write
 
 _exporting = threading.Lock()  # torch.export works for one thread at a time
@@ -68,6 +69,7 @@ def compile(
     `streamtensor compile --help-expert` lists, as clock=250, max_dsp="50%". Buffers that the
     module writes are kept in the design's `buffers`.
     """
+    asked = {name: value for name, value in locals().items() if name != "options"} | options
     own = list(inspect.signature(compile).parameters)[:-1]
     given = compiler_options.settings({"platform": platform, **options}, others=own)
     is_ours = static_quantization.is_integer_scheme(quant)
@@ -77,8 +79,9 @@ def compile(
     made = _opened(module, example_inputs, names, shapes)
     module, _ = static_quantization.applied(made.module, made.inputs, quant, calibration)
     lowered, tensors = lower(module, made.inputs, made.names, results=made.results)
-    call = Call(call_form.Arguments.of(_listed(made.inputs)), lowered.form, lowered.written)
-    return build(lowered, tensors, given, output, call)
+    design = build(lowered, tensors, given, output, call_of(made.inputs, lowered))
+    design._again = lambda **others: compile(**{**asked, "output": None, **others})
+    return design
 
 
 def _opened(module, example_inputs, names, shapes) -> _Opened:
@@ -113,7 +116,7 @@ def build(
     keep = tempfile.TemporaryDirectory(prefix="streamtensor-") if output is None else None
     folder = Path(keep.name) / "design" if keep else Path(output)
     try:
-        write_design(lowered, tensors, settings, folder)
+        write_design(lowered, tensors, settings, folder, call=call)
         images = (
             compiler_options.count(settings, "images", "compile") if "images" in settings else 1
         )
@@ -122,10 +125,7 @@ def build(
             for signatures in (lowered.inputs, lowered.results)
         )
         design = Design(folder, inputs, results, keep=keep, call=call)
-        written = lowered.written if call else ()
-        design.buffers.update(
-            {name: tensors[name].detach().clone() for name in written if name in tensors}
-        )
+        design.buffers.update(_buffers(lowered, tensors, call))
         return design
     except BaseException:
         if keep:
@@ -139,8 +139,11 @@ def write_design(
     settings: compiler_options.Settings,
     folder: Path,
     stage=lambda _: None,
+    call: Call | None = None,
 ) -> None:
-    """Compiles a lowered module into the folder. stage: called with the name of each stage."""
+    """Compiles a lowered module into the folder. stage: called with the name of each stage. call:
+    how the module is called, None for tensors only.
+    """
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
         mlir, weights = Path(work) / "model.mlir", Path(work) / "weights.safetensors"
         mlir.write_text(lowered.text)
@@ -148,6 +151,19 @@ def write_design(
         write(weights, stored, stored, stored.__getitem__)
         words = compiler_options.words(settings)
         core.compile_design([core.Source(mlir, lowered.origin)], weights, words, folder, stage)
+    sides = {"": (lowered.inputs, lowered.results)}
+    save(folder, Saved(sides, call, _buffers(lowered, tensors, call)))
+
+
+def _buffers(lowered: graph.Lowered, tensors: dict, call: Call | None) -> dict[str, torch.Tensor]:
+    """The first values of the buffers that the module writes."""
+    written = lowered.written if call else ()
+    return {name: tensors[name].detach().clone() for name in written if name in tensors}
+
+
+def call_of(example_inputs, lowered: graph.Lowered) -> Call:
+    """How a module is called that is called with such inputs."""
+    return Call(call_form.Arguments.of(_listed(example_inputs)), lowered.form, lowered.written)
 
 
 def _listed(example_inputs) -> tuple:

@@ -11,33 +11,33 @@ from torch.utils import _pytree
 
 from .errors import Error
 
-_HOLE = object()  # stands for a tensor
+HOLE = object()  # stands for a tensor
 
 
 @dataclass(frozen=True)
 class Arguments:
     """The arguments of a call: a tree whose leaves are tensors or known values."""
 
-    leaves: tuple  # _HOLE for a tensor
+    leaves: tuple  # HOLE for a tensor
     structure: _pytree.TreeSpec
 
     @classmethod
     def of(cls, arguments: Sequence) -> "Arguments":
         leaves, structure = _pytree.tree_flatten(tuple(arguments))
         return cls(
-            tuple(_HOLE if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves), structure
+            tuple(HOLE if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves), structure
         )
 
     def filled(self, tensors: Iterable[torch.Tensor]) -> tuple:
         found = iter(tensors)
         return _pytree.tree_unflatten(
-            [next(found) if leaf is _HOLE else leaf for leaf in self.leaves], self.structure
+            [next(found) if leaf is HOLE else leaf for leaf in self.leaves], self.structure
         )
 
     def tensors(self, arguments: Sequence) -> list[torch.Tensor]:
         """The tensors of a call; the other values must be those with which it was compiled."""
         given = _pytree.tree_leaves(tuple(arguments))
-        known = [leaf for leaf in self.leaves if leaf is not _HOLE]
+        known = [leaf for leaf in self.leaves if leaf is not HOLE]
         if len(given) == len(self.leaves) - len(known):
             given_tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
             if len(given_tensors) == len(given):
@@ -48,21 +48,21 @@ class Arguments:
                 f"{len(self.leaves) - len(known)} of them are tensors",
             )
         for place, (leaf, value) in enumerate(zip(self.leaves, given)):
-            if (leaf is _HOLE) != isinstance(value, torch.Tensor):
+            if (leaf is HOLE) != isinstance(value, torch.Tensor):
                 raise Error(
                     f"input {place} is {_named(value)}",
                     f"the design was compiled with {_named(leaf)} there",
                 )
-            if leaf is not _HOLE and leaf != value:
+            if leaf is not HOLE and leaf != value:
                 raise Error(
                     f"input {place} is {value!r}, but the design was compiled for {leaf!r}",
                     "compile it again for another value, or pass a tensor",
                 )
-        return [value for leaf, value in zip(self.leaves, given) if leaf is _HOLE]
+        return [value for leaf, value in zip(self.leaves, given) if leaf is HOLE]
 
 
 def _named(value) -> str:
-    return "a tensor" if value is _HOLE or isinstance(value, torch.Tensor) else repr(value)
+    return "a tensor" if value is HOLE or isinstance(value, torch.Tensor) else repr(value)
 
 
 @dataclass(frozen=True)
@@ -79,19 +79,19 @@ class Number:
 class Results:
     """The results of a call: a tree whose leaves are tensors, numbers or known values."""
 
-    leaves: tuple  # _HOLE for a tensor, a Number, or the value
+    leaves: tuple  # HOLE for a tensor, a Number, or the value
     structure: _pytree.TreeSpec
 
     @property
     def tensors(self) -> int:
-        return sum(leaf is _HOLE or isinstance(leaf, Number) for leaf in self.leaves)
+        return sum(leaf is HOLE or isinstance(leaf, Number) for leaf in self.leaves)
 
     def filled(self, tensors: Iterable[torch.Tensor]):
         found = iter(tensors)
         return _pytree.tree_unflatten(
             [
                 next(found)
-                if leaf is _HOLE
+                if leaf is HOLE
                 else leaf.read(next(found))
                 if isinstance(leaf, Number)
                 else leaf
@@ -112,7 +112,7 @@ def separate_values(program: torch.export.ExportedProgram, numbers: dict[int, ty
     leaves = [
         Number(numbers[place])
         if place in numbers
-        else _HOLE
+        else HOLE
         if isinstance(node, torch.fx.Node)
         else spec.arg.value
         for place, (node, spec) in enumerate(own)

@@ -651,7 +651,8 @@ def _compile_module(options, progress: Progress) -> int:
     progress.stage("export")
     lowered, tensors = api.lower(module, made.inputs, made.names, results=made.results)
     settings = _others(options) | compiler_options.settings({"platform": platform, "quant": scheme})
-    api.write_design(lowered, tensors, settings, options.output, progress.stage)
+    call = api.call_of(made.inputs, lowered)
+    api.write_design(lowered, tensors, settings, options.output, progress.stage, call)
     return 0
 
 

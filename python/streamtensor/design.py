@@ -4,20 +4,25 @@
 
 import ctypes
 import functools
+import html
 import json
 import os
 import tempfile
 import threading
+import time
+import webbrowser
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 
-from . import core
-from .call_form import Arguments, Results
+from . import core, saved_call
+from . import options as compiler_options
 from .errors import Error
 from .graph import ELEMENTS, Port, Signature
+from .report import Report
+from .saved_call import Call
 
 _ERROR_SIZE = 4096
 _API = {  # name: (result type, argument types)
@@ -58,6 +63,7 @@ _API = {  # name: (result type, argument types)
 
 
 _LONG = ("launch", "tokens")
+QUICK_SECONDS = 0.05  # how long a signal may wait
 
 
 def _direct(function, *arguments):
@@ -91,15 +97,6 @@ def _library():
     return library
 
 
-class Call(NamedTuple):
-    """How a module is called that became a design."""
-
-    arguments: Arguments
-    results: Results
-    # inputs and buffers that the module writes: the result that holds the new value
-    written: dict[str, str]
-
-
 def _one_at_a_time(method):
     """The method as one step for all threads that use this design."""
 
@@ -109,6 +106,43 @@ def _one_at_a_time(method):
             return method(self, *arguments, **options)
 
     return locked
+
+
+def _shape_text(signature: Signature) -> str:
+    kind = str(signature.dtype).removeprefix("torch.")
+    extents = "x".join(map(str, signature.shape)) or "one"
+    return f"{signature.port.name}: {extents} {kind}"
+
+
+def _as_tensor(value):
+    """Arrays of NumPy as tensors."""
+    return torch.as_tensor(value) if hasattr(value, "__array_interface__") else value
+
+
+def _about_batch(value: torch.Tensor, signature: Signature) -> list[str]:
+    """What to do with a batch of another size than that of the example."""
+    if value.dtype != signature.dtype or value.dim() != len(signature.shape) or not value.dim():
+        return []
+    given, takes = value.shape[0], signature.shape[0]
+    if tuple(value.shape[1:]) != signature.shape[1:]:
+        return []
+    if given > takes:
+        does = f"call it with parts: x.split({takes})"
+        does += "" if given % takes == 0 else ", the last one filled up"
+    else:
+        does = f"fill the batch up to {takes} and take the first {given} results"
+    return [f"that is a batch of {given} for one of {takes}: {does}, or compile it for {given}"]
+
+
+def load(folder) -> "Design":
+    """The design in a folder that was compiled before, by this package or by `stc compile`."""
+    folder = Path(folder)
+    saved = saved_call.load(folder)
+    first = next(iter(saved.phases.values()))
+    phases = saved.phases if len(saved.phases) > 1 else None
+    design = Design(folder, *first, phases=phases, call=saved.call)
+    design.buffers.update(saved.buffers)
+    return design
 
 
 class Design:
@@ -135,6 +169,10 @@ class Design:
         phases: inputs and results of each phase of a design with several; `inputs` and `results`
         are those of the first. call: None for tensors in, tensors out.
         """
+        # compiles what the design was made of with other options; None: it is not known
+        self._again: Callable[..., Design] | None = None
+        self._report: Report | None = None
+        self._quick = False  # whether the last launch was
         self._module_call = call
         self._lock, self._owner = threading.RLock(), os.getpid()
         # the buffers that the module writes, as the last launch left them
@@ -160,6 +198,93 @@ class Design:
                 f"{self.folder}: the design cannot be opened: {text.value.decode(errors='replace')}"
             )
 
+    @property
+    def report(self) -> Report:
+        """What report.json says, of the first phase."""
+        if self._report is None:
+            self._report = Report.read(self.folder)
+        return self._report
+
+    def __repr__(self) -> str:
+        sides = (self._inputs.values(), self._results.values())
+        takes, gives = (
+            ", ".join(_shape_text(each) for each in side if each.port.role != "weight")
+            for side in sides
+        )
+        try:
+            report = self.report
+        except Error as error:
+            return f"Design({takes}) -> {gives}\n{error}"
+        return (
+            f"Design {report.name} on {report.platform}: ({takes}) -> {gives}\n"
+            f"{report.speed}; {report.size}\n"
+            f"bottleneck: {report.bottleneck}; in {self.folder}"
+        )
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks, with a table of the kernels that wait longest."""
+        told = "<br>".join(html.escape(line) for line in repr(self).splitlines())
+        names = ["name", "layer", "busy_cycles", "stall_cycles", "lanes", "dsps"]
+        heads = "".join(f"<th>{name}</th>" for name in names)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(row[n] or 0))}</td>" for n in names) + "</tr>"
+            for row in self.report.rows()[:8]
+        )
+        return f"<p>{told}</p><table><tr>{heads}</tr>{rows}</table>"
+
+    def table(self):
+        """The kernels, those that wait longest first: a pandas.DataFrame, or a list of dictionaries
+        where pandas is not installed.
+        """
+        rows = self.report.rows()
+        try:
+            import pandas
+        except ImportError:
+            return rows
+        return pandas.DataFrame(rows)
+
+    def show(self) -> Path:
+        """Opens the report's page in a browser, if there is one; returns its file."""
+        page = self.folder / "report.html"
+        if not page.is_file():
+            raise Error(f"{page}: there is no such file", "compile the design again")
+        webbrowser.open(page.absolute().as_uri())
+        return page
+
+    def simulate(self, **given) -> dict:
+        """What `stc simulate --json` says, with its options, as launches=4,
+        channel_depth={"c3": 64}. An input that counts is an extent: positions=511.
+        """
+        known = compiler_options.table("simulate")
+        extents = {
+            name: value
+            for name, value in given.items()
+            if name in self._inputs and name.replace("_", "-") not in known
+        }
+        rest = {name: value for name, value in given.items() if name not in extents}
+        if extents:
+            rest["extent"] = {**extents, **rest.get("extent", {})}
+        found = compiler_options.settings(rest, "simulate", list(self._inputs))
+        words = compiler_options.words(found, "simulate")
+        return core.run_json("simulate", str(self.folder), *words)
+
+    def set(self, **options) -> "Design":
+        """A new design of the same module with other options, as clock=250."""
+        if self._again is None:
+            raise Error(
+                f"{self.folder}: what the design was made of is not known here",
+                "accepted is a design that compile() returned; else compile(…) it again",
+            )
+        return self._again(**options)
+
+    def __reduce__(self):
+        if self._temporary_folder:
+            raise Error(
+                "a design in a temporary folder cannot be pickled: the folder goes with it",
+                "compile(…, output=FOLDER) keeps it",
+            )
+        return load, (str(self.folder.absolute()),)
+
     def lock(self):
         """A context in which no other thread uses the design."""
         return self._lock
@@ -170,6 +295,7 @@ class Design:
         written.
         """
         call = self._module_call
+        inputs = torch.utils._pytree.tree_map(_as_tensor, inputs)
         names = [
             name
             for name, signature in self._inputs.items()
@@ -205,6 +331,7 @@ class Design:
             raise Error(
                 f"'{name}' is {tuple(value.shape)} of {value.dtype}",
                 f"the design takes {signature.shape} of {signature.dtype}",
+                *_about_batch(value, signature),
             )
         if value.is_meta or value.layout != torch.strided:
             kind = "on the meta device" if value.is_meta else f"of layout {value.layout}"
@@ -349,13 +476,16 @@ class Design:
         if not self._handle:
             raise Error(f"{self.folder}: the design is closed")
         function = getattr(_library(), f"stc_design_{name}")
+        # launches like the last one, which was quick, need no thread of their own
+        run = _interruptible if name in _LONG and not self._quick else _direct
+        begun = time.perf_counter()
         try:
-            status = (_interruptible if name in _LONG else _direct)(
-                function, self._handle, *arguments
-            )
+            status = run(function, self._handle, *arguments)
         except BaseException:
             self._handle = ctypes.c_void_p()  # the launch may go on: nothing of it is freed
             raise
+        if name in _LONG:
+            self._quick = time.perf_counter() - begun < QUICK_SECONDS
         if status:
             text = _library().stc_design_error(self._handle) or b"no reason given"
             raise Error(f"{self.folder}: {text.decode(errors='replace')}")

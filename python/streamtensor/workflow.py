@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from . import core, decoder_layers, model_module, options, output_folder, weights
+from . import core, decoder_layers, model_module, options, output_folder, saved_call, weights
 from .decoder_step import PHASES, StepShape
 from .design import Design
 from .errors import Error
@@ -25,6 +25,8 @@ DESIGN_FILES = {
     "host",
     "weights",
     "manifest.json",
+    saved_call.FILE,
+    saved_call.BUFFERS,
     "report.json",
     "report.txt",
     "report.html",
@@ -200,7 +202,10 @@ def compile_phases(
             output,
             progress.stage,
         )
-    return {shape.phase: step for shape, step in zip(shapes, steps)}
+    found = {shape.phase: step for shape, step in zip(shapes, steps)}
+    sides = {name: (step.inputs, step.results) for name, step in found.items()}
+    saved_call.save(output, saved_call.Saved(sides, None, {}))
+    return found
 
 
 def open_design(

@@ -9,6 +9,8 @@
 struct location {
 	const char *file; /* NULL: no location */
 	int line, column; /* from 1; 0: unknown */
+	/* what the user calls the part that it comes from, as layers.3.mlp; NULL: nothing */
+	const char *layer;
 };
 
 struct diag_entry {

@@ -42,7 +42,9 @@ struct location c_location(const struct c_reader *reader, CXSourceLocation locat
 	unsigned column;
 	clang_getExpansionLocation(location, &file, &line, &column, NULL);
 	const char *name = file ? c_text(reader->arena, clang_getFileName(file)) : NULL;
-	return (struct location){ name ? name : reader->source->file, (int)line, (int)column };
+	return (struct location){
+		.file = name ? name : reader->source->file, .line = (int)line, .column = (int)column
+	};
 }
 
 struct location c_place(const struct c_reader *reader, CXCursor cursor)

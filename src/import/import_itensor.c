@@ -28,8 +28,9 @@ static MlirLogicalResult take_diagnostic(MlirDiagnostic diagnostic, void *data)
 	mlirLocationPrint(mlirDiagnosticGetLocation(diagnostic), append_text, &at);
 	struct location location =
 	        parse_location(reader->arena, reader->file, at.data ? at.data : "");
-	reader->at =
-	        (struct location){ reader->file, location.line, location.column + parse->skipped };
+	reader->at = (struct location){ .file = reader->file,
+		.line = location.line,
+		.column = location.column + parse->skipped };
 	wrong(reader, "not a type: %s", text.data ? text.data : "malformed");
 	return mlirLogicalResultSuccess();
 }

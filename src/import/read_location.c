@@ -1,5 +1,5 @@
 /* Reads locations. MLIR 19's C API cannot take a location apart, so it is printed, and the first
- * "file":line:column in it is used. */
+ * "file":line:column in it is used, with the name that stands around it. */
 #include "import/read.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -66,6 +66,7 @@ static bool parse_numbers(const char *text, int *line, int *column)
 
 struct location parse_location(struct arena *arena, const char *file, const char *printed)
 {
+	const char *layer = NULL;
 	for (const char *quote = strchr(printed, '"'); quote; quote = strchr(quote, '"')) {
 		const char *end = string_end(quote + 1);
 		struct location found = { 0 };
@@ -75,8 +76,11 @@ struct location parse_location(struct arena *arena, const char *file, const char
 			size_t size = (size_t)(end - quote - 1);
 			bool parsed_text = size == 1 && quote[1] == '-';
 			found.file = parsed_text ? file : text_copy(arena, quote + 1, size);
+			found.layer = layer;
 			return found;
 		}
+		if (!layer && end[1] == '(') /* loc("layer"("file":12:34)) */
+			layer = text_copy(arena, quote + 1, (size_t)(end - quote - 1));
 		quote = end + 1;
 	}
 	return (struct location){ .file = file };

@@ -522,7 +522,8 @@ static bool open_file(struct platform_reader *reader, const char *name)
 	cJSON *json = cJSON_ParseWithOpts(text, &end, 1);
 	if (!cJSON_IsObject(json)) {
 		cJSON_Delete(json);
-		diag_error(reader->diag, (struct location){ path, line_of(text, end), 1 },
+		diag_error(reader->diag,
+		        (struct location){ .file = path, .line = line_of(text, end), .column = 1 },
 		        "this is not the JSON of a platform");
 		return !(reader->failed = true);
 	}

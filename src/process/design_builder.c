@@ -110,6 +110,8 @@ void design_begin(struct design *design, const struct op *op)
 			.remaining = true,
 			.last_chunk = true };
 	design->last_chunk = last_chunk;
+	bool of_function = op && op->location.line == design->source->location.line;
+	design->location = op && !of_function ? op->location : NOWHERE;
 }
 
 static bool flows_in_layer(const struct value *stream)

@@ -8,8 +8,9 @@ struct design {
 	struct pass_context *context;
 	struct module *module;
 	struct op *function;
-	struct block *block;     /* its body: channels, then calls */
-	const struct op *source; /* the stream-level main */
+	struct block *block;      /* its body: channels, then calls */
+	const struct op *source;  /* the stream-level main */
+	struct location location; /* of the op that is being lowered */
 	/* iterations of the rolled layer around the op that is being lowered; 0: outside */
 	int64_t layers;
 	/* dynamic bound around the op that is being lowered: 1 in the last launch of a chunked

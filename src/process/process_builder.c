@@ -14,9 +14,10 @@ static bool has_several_contractions(const struct block *main)
 struct process process_new(struct design *design, const char *name)
 {
 	struct module *module = design->module;
-	struct process p = {
-		.design = design, .module = module, .constants = map_new(module->arena)
-	};
+	struct process p = { .design = design,
+		.module = module,
+		.location = design->location,
+		.constants = map_new(module->arena) };
 	p.function = op_new(module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL);
 	p.entry = p.block = block_new(module, p.function, 0);
 	attr_set(module, p.function, KEY_SYM_NAME,
@@ -60,8 +61,8 @@ void process_finish(struct process *p)
 	attr_set(module, p->function, KEY_ARG_ATTRS,
 	        attr_array(module, (int)p->argument_attrs.count, p->argument_attrs.data));
 	op_append(module_body(module), p->function);
-	struct op *call =
-	        op_new(module, OP_CALL, NOWHERE, (int)p->channel.count, p->channel.data, 0, NULL);
+	struct op *call = op_new(
+	        module, OP_CALL, p->location, (int)p->channel.count, p->channel.data, 0, NULL);
 	attr_set(module, call, KEY_CALLEE,
 	        attr_symbol(module, attr_text_or(p->function, KEY_SYM_NAME, "")));
 	op_append(p->design->block, call);

@@ -8,6 +8,7 @@ struct process {
 	struct design *design;
 	struct module *module;
 	struct op *function;
+	struct location location;    /* of the op that it is made of */
 	struct block *entry, *block; /* block: of the innermost open loop */
 	VEC(struct value *) channel; /* main's values, in argument order */
 	VEC(const struct attr *) argument_attrs;

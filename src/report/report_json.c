@@ -37,6 +37,31 @@ static void add_dies(struct text *out, const struct report *report)
 	text_add(out, "\n  ],\n");
 }
 
+/* A process of rolled layers is that of each: layers.0.mlp becomes layers.*.mlp. */
+static const char *layer_of(struct arena *arena, const struct process_cost *process)
+{
+	const char *layer = process->call->location.layer;
+	bool rolled = attr_get(process->function, KEY_STREAM_LAYERS) != NULL;
+	for (const char *at = rolled ? layer : NULL; at && *at; at++) {
+		size_t digits = strspn(at, "0123456789");
+		bool alone = (at == layer || at[-1] == '.') && (!at[digits] || at[digits] == '.');
+		if (digits && alone)
+			return text_format(arena, "%.*s*%s", (int)(at - layer), layer, at + digits);
+	}
+	return layer;
+}
+
+static void add_kernel_origin(struct text *out, const struct process_cost *process)
+{
+	const char *layer = layer_of(out->arena, process);
+	if (layer)
+		text_add(out, ", \"layer\": ");
+	if (layer)
+		json_quote(out, layer);
+	if (process->call->location.line)
+		text_add(out, ", \"line\": %d", process->call->location.line);
+}
+
 static void add_kernels(struct text *out, const struct report *report)
 {
 	text_add(out, "  \"kernels\": [");
@@ -46,11 +71,21 @@ static void add_kernels(struct text *out, const struct report *report)
 		json_quote(out, process->name);
 		text_add(out,
 		        ", \"cycles\": %lld, \"ii\": %lld, \"unroll\": %lld, \"dsp\": %lld, "
-		        "\"lut\": %lld, \"bram18\": %lld, \"uram\": %lld, \"die\": %d}",
+		        "\"lut\": %lld, \"bram18\": %lld, \"uram\": %lld, \"die\": %d",
 		        (long long)report->time.process[i].busy, (long long)process->interval,
 		        (long long)process->lanes, (long long)process->resources.dsp,
 		        (long long)process->resources.lut, (long long)process->resources.bram18,
 		        (long long)process->resources.uram, process->die);
+		if (report_ends(report)) {
+			const struct cycle_process_result *waits = &report->cycle_result.process[i];
+			text_add(out,
+			        ", \"input_wait\": %lld, \"output_wait\": %lld, "
+			        "\"memory_wait\": %lld",
+			        (long long)waits->input, (long long)waits->output,
+			        (long long)waits->memory);
+		}
+		add_kernel_origin(out, process);
+		text_add(out, "}");
 	}
 	text_add(out, "\n  ]\n");
 }
@@ -129,6 +164,19 @@ static void add_fifos(const struct report *report, struct text *out)
 	text_add(out, "\"max_depth\": %lld},\n", (long long)report->fifos.most_depth);
 }
 
+static void add_answer(const struct report *report, struct text *out)
+{
+	struct report_answer answer = report_answer(out->arena, report);
+	text_add(out, "  \"bottleneck\": ");
+	json_quote(out, answer.limit);
+	text_add(out, ",\n  \"suggestions\": [");
+	for (int i = 0; i < answer.count; i++) {
+		text_add(out, "%s", i ? ", " : "");
+		json_quote(out, answer.advice[i]);
+	}
+	text_add(out, "],\n");
+}
+
 void report_json(const struct report *report, struct text *out)
 {
 	const struct platform *platform = report->platform;
@@ -151,6 +199,7 @@ void report_json(const struct report *report, struct text *out)
 	launches_json(report, out);
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);
 	add_tokens(report, out);
+	add_answer(report, out);
 	text_add(out,
 	        "  \"energy\": {\"watts\": %.4g, \"launch_mj\": %.4g, \"limit_watts\": %.6g, "
 	        "\"limit_mj\": %.4g},\n",

@@ -1,0 +1,158 @@
+"""What a design's report.json says, with types and with units in the names."""
+
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from .errors import Error
+
+
+@dataclass(frozen=True)
+class Resources:
+    luts: int
+    ffs: int
+    dsps: int
+    bram18s: int
+    urams: int
+
+    @classmethod
+    def of(cls, found: dict) -> "Resources":
+        return cls(*(found.get(key, 0) for key in ("lut", "ff", "dsp", "bram18", "uram")))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One process of the design. Waits are None where no launch was simulated."""
+
+    name: str
+    layer: str | None  # path of the module that it comes from, layers.* of rolled layers
+    line: int | None  # of the input, of MLIR or C
+    busy_cycles: int
+    input_wait_cycles: int | None
+    output_wait_cycles: int | None
+    memory_wait_cycles: int | None
+    initiation_interval: int
+    lanes: int
+    dsps: int
+    luts: int
+    bram18s: int
+    urams: int
+    die: int
+
+    @property
+    def stall_cycles(self) -> int | None:
+        """Cycles in which it waits for words, for space or for memory."""
+        waits = (self.input_wait_cycles, self.output_wait_cycles, self.memory_wait_cycles)
+        return None if None in waits else sum(waits)
+
+    @classmethod
+    def of(cls, found: dict) -> "Kernel":
+        return cls(
+            found["name"],
+            found.get("layer"),
+            found.get("line"),
+            found["cycles"],
+            *(found.get(f"{kind}_wait") for kind in ("input", "output", "memory")),
+            *(found[key] for key in ("ii", "unroll", "dsp", "lut", "bram18", "uram", "die")),
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """Figures of one launch; docs/report.md says more of each. `json` is all of them."""
+
+    name: str
+    platform: str
+    clock_mhz: float
+    quant: str
+    latency_ms: float
+    cycles: int
+    cycles_source: str  # simulated or modeled
+    modeled_cycles: int
+    lower_bound_cycles: int
+    first_output_cycles: int | None
+    token_ms: float | None
+    tokens_per_s: float | None
+    deadlock: bool | None  # None: no launch was simulated
+    termination: str
+    bottleneck: str
+    suggestions: tuple[str, ...]
+    watts: float
+    launch_mj: float
+    used: Resources
+    available: Resources
+    memory_ports: int
+    fifo_bytes: int
+    converter_bytes: int
+    kernels: tuple[Kernel, ...]
+    json: dict = field(repr=False)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Report":
+        try:
+            found = json.loads((folder / "report.json").read_text())
+        except OSError:
+            raise Error(
+                f"{folder}: the design has no report.json: it was moved or deleted",
+                "accepted is a design folder; compile it again",
+            ) from None
+        cycles = found["cycles"]
+        return cls(
+            **{key: found[key] for key in ("name", "platform", "clock_mhz", "quant")},
+            **{key: found[key] for key in ("latency_ms", "termination")},
+            **{key: found.get(key) for key in ("token_ms", "tokens_per_s", "deadlock")},
+            cycles=cycles.get("simulated", cycles["model"]),
+            cycles_source="simulated" if "simulated" in cycles else "modeled",
+            modeled_cycles=cycles["model"],
+            lower_bound_cycles=cycles["lower_bound"],
+            first_output_cycles=cycles.get("first_output"),
+            bottleneck=found.get("bottleneck", ""),
+            suggestions=tuple(found.get("suggestions", ())),
+            watts=found["energy"]["watts"],
+            launch_mj=found["energy"]["launch_mj"],
+            used=Resources.of(found["resources"]),
+            available=Resources.of(found["available"]),
+            memory_ports=found["ports"],
+            fifo_bytes=found["fifos"]["bytes"],
+            converter_bytes=found["converters"]["bytes"],
+            kernels=tuple(map(Kernel.of, found["kernels"])),
+            json=found,
+        )
+
+    @property
+    def speed(self) -> str:
+        return (
+            f"{self.latency_ms:g} ms a launch: {self.cycles:,} cycles ({self.cycles_source}) at "
+            f"{self.clock_mhz:g} MHz"
+        )
+
+    @property
+    def size(self) -> str:
+        """The resources that are used, each with its part of those available."""
+        names = {"luts": "LUTs", "dsps": "DSPs", "bram18s": "BRAM18s", "urams": "URAMs"}
+        return ", ".join(
+            f"{used:,} {name} ({100 * used / has:.1f} %)"
+            for key, name in names.items()
+            if (used := getattr(self.used, key)) and (has := getattr(self.available, key))
+        )
+
+    def rows(self) -> list[dict]:
+        """A row for each kernel, those that wait longest first."""
+        names = [each.name for each in fields(Kernel)]
+        ranked = sorted(
+            self.kernels, key=lambda each: (-(each.stall_cycles or 0), -each.busy_cycles)
+        )
+        return [
+            {**{name: getattr(each, name) for name in names}, "stall_cycles": each.stall_cycles}
+            for each in ranked
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"{self.name} on {self.platform}: {self.speed}",
+                self.size,
+                f"bottleneck: {self.bottleneck}",
+                *(f"suggestion: {each}" for each in self.suggestions),
+            ]
+        )
