@@ -75,11 +75,13 @@ def compile(
     is_ours = static_quantization.is_integer_scheme(quant)
     given |= compiler_options.settings({"quant": None if is_ours else quant})
     given = compiler_options.with_platform(given)
+    compiler_options.refuse_those_of_c(given, "a module")
     compiler_options.check(given)
     made = _opened(module, example_inputs, names, shapes)
     module, _ = static_quantization.applied(made.module, made.inputs, quant, calibration)
     lowered, tensors = lower(module, made.inputs, made.names, results=made.results)
     design = build(lowered, tensors, given, output, call_of(made.inputs, lowered))
+    design._module, design.is_quantized = asked["module"], is_ours
     design._again = lambda **others: compile(**{**asked, "output": None, **others})
     return design
 

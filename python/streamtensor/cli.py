@@ -5,6 +5,7 @@ import contextlib
 import logging
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -18,6 +19,14 @@ from . import options as compiler_options
 from .core import CompileError
 from .errors import Error
 from .progress import Progress
+
+# what the compiler reads itself
+SOURCES = (".mlir", ".c")
+# commands of the compiler that are the same here
+PASSED_ON = {
+    "simulate": "simulate the cycles of a design and report the bottleneck",
+    "platforms": "list the platforms",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -46,9 +55,19 @@ class _Parser(argparse.ArgumentParser):
         raise Error(message, f"`{self.prog} --help` lists what is accepted")
 
 
+def _is_passed_on(arguments: list[str]) -> bool:
+    """Is it a command of the compiler, among them a run that takes no images?"""
+    if arguments[:1] == ["run"]:
+        return not any(word.partition("=")[0] == "--images" for word in arguments)
+    return bool(arguments) and arguments[0] in PASSED_ON
+
+
 def main(arguments: list[str] | None = None) -> int:
-    debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments
     try:
+        if _is_passed_on(arguments):
+            return _pass_on(arguments)
         options = _parser().parse_args(arguments)
         for name in ("platform", "quant"):
             if "settings" in options:
@@ -70,6 +89,13 @@ def main(arguments: list[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
     return 1
+
+
+def _pass_on(arguments: list[str]) -> int:
+    """Runs a command of the compiler."""
+    from . import core
+
+    return subprocess.run([str(core.find_file(core.COMPILER)), *arguments]).returncode
 
 
 @contextlib.contextmanager
@@ -136,8 +162,11 @@ def _parser() -> argparse.ArgumentParser:
         ("evaluate", _add_evaluate),
         ("explore", _add_explore),
         ("demo", _add_demo),
+        ("report", _add_report),
     ):
         add(commands, name)
+    for name, help in PASSED_ON.items():
+        commands.add_parser(name, help=help)
     return parser
 
 
@@ -291,16 +320,24 @@ def _add_compile(commands, name: str) -> None:
     )
     command.add_argument(
         "model",
-        metavar="NAME|FOLDER|FILE.py:FUNCTION|FILE.onnx",
+        metavar="NAME|FOLDER|FILE.py:NAME|FILE",
         help="Hugging Face model name, a folder with config.json and *.safetensors, the name of an "
-        "image network (resnet18), a function that returns a module and its example inputs, or an "
-        "ONNX model",
+        "image network (resnet18), a module or a function that makes one with its example inputs, "
+        "or a file: .onnx, .mlir or .c",
+    )
+    command.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]1x3x224x224[:f32]",
+        help="of FILE.py:NAME: an example input, or FILE.npy with one; one option per input",
     )
     command.add_argument(
         "--weights",
         type=Path,
         metavar="FILE",
-        help="of an image network by name: its state_dict, as .safetensors or of torch.save",
+        help="of an image network by name: its state_dict, as .safetensors or of torch.save; of "
+        "FILE.mlir: safetensors with the values of its weights",
     )
     command.add_argument(
         "--shape",
@@ -331,7 +368,12 @@ def _add_compile(commands, name: str) -> None:
 
 
 def _add_run(commands, name: str) -> None:
-    command = _command(commands, name, "Classify images with a design.", _run)
+    command = _command(
+        commands,
+        name,
+        "Run a design once, from .npy files to .npy files, or classify images (--images FOLDER).",
+        _run,
+    )
     command.add_argument("design", type=Path, metavar="DESIGN", help="folder of the design")
     command.add_argument(
         "--images",
@@ -514,6 +556,27 @@ def _add_demo(commands, name: str) -> None:
     _add_output(command)
 
 
+def _add_report(commands, name: str) -> None:
+    command = _command(
+        commands, name, "Print what a design is, and show its page in a browser.", _report_design
+    )
+    command.add_argument("design", type=Path, metavar="DIR", help="design folder")
+    command.add_argument("--no-page", action="store_true", help="print only, and open no browser")
+
+
+def _report_design(options, progress: Progress) -> int:
+    import webbrowser
+
+    from .report import Report
+
+    print(Report.read(options.design))
+    page = options.design / "report.html"
+    print(f"page: {page}")
+    if not options.no_page and page.is_file():
+        webbrowser.open(page.absolute().as_uri())
+    return 0
+
+
 def _load(options, progress: Progress):
     from . import models
 
@@ -576,17 +639,19 @@ def _compile(options, progress: Progress) -> int:
     from . import image_models, module_file, onnx_model, output_folder, workflow
 
     is_by_name = image_models.is_image_model(options.model)
-    if options.weights and not is_by_name:
-        raise Error(
-            f"--weights has no effect with {options.model}", "it is an option of image networks"
-        )
-    if onnx_model.is_onnx_file(options.model):
-        return _compile_module(options, progress)
-    if option := _first_set((("--shape", options.shape), ("--value", options.value))):
-        raise Error(
-            f"{option} has no effect with {options.model}", "it is an option of ONNX models"
-        )
-    if is_by_name or module_file.is_module_file(options.model):
+    is_onnx = onnx_model.is_onnx_file(options.model)
+    is_source = Path(options.model).suffix in SOURCES
+    _refuse(options, not is_onnx, "ONNX models", shape=options.shape, value=options.value)
+    is_module = module_file.is_module_file(options.model)
+    _refuse(options, not is_module, "FILE.py:NAME", input=options.input)
+    takes_weights = is_source or is_by_name
+    _refuse(
+        options, not takes_weights, "image networks and of FILE.mlir", weights=options.weights
+    )
+    if is_source:
+        return _compile_source(options, progress)
+    compiler_options.refuse_those_of_c(options.settings, options.model)
+    if is_onnx or is_module or is_by_name:
         return _compile_module(options, progress)
     quant = _quant(options)
     platform = _platform(options, progress)
@@ -619,22 +684,54 @@ def _compile(options, progress: Progress) -> int:
     return 0
 
 
+def _refuse(options, strange: bool, of: str, **given) -> None:
+    """Rejects an option that is given where it does nothing."""
+    option = _first_set((f"--{name.replace('_', '-')}", value) for name, value in given.items())
+    if strange and option:
+        raise Error(f"{option} has no effect with {options.model}", f"it is an option of {of}")
+
+
+def _refuse_those_of_language_models(options) -> None:
+    _refuse(
+        options,
+        True,
+        "language models",
+        phase=options.phase != "decode",
+        context=options.context,
+        prefill_chunk=options.prefill_chunk,
+        batch=options.batch != 1,
+        argmax=options.argmax,
+        quant_method=options.quant_method,
+        no_weights=options.no_weights,
+    )
+
+
+def _compile_source(options, progress: Progress) -> int:
+    """Compiles MLIR or C, which the compiler reads itself."""
+    from . import core
+
+    _refuse_those_of_language_models(options)
+    _refuse(options, True, "modules", calibration=options.calibration)
+    source = Path(options.model)
+    if source.suffix != ".c":
+        compiler_options.refuse_those_of_c(options.settings, options.model)
+    platform = _platform(options, progress)
+    settings = {**options.settings, "platform": [platform]}
+    words = compiler_options.words(settings)
+    core.compile_design(
+        [core.Source(source, in_torch=False)],
+        options.weights,
+        words,
+        options.output,
+        progress.stage,
+    )
+    return 0
+
+
 def _compile_module(options, progress: Progress) -> int:
     from . import api, output_folder, static_quantization, workflow
 
-    of_language_models = (
-        ("--phase", options.phase != "decode"),
-        ("--context", options.context),
-        ("--prefill-chunk", options.prefill_chunk),
-        ("--batch", options.batch != 1),
-        ("--argmax", options.argmax),
-        ("--quant-method", options.quant_method),
-        ("--no-weights", options.no_weights),
-    )
-    if option := _first_set(of_language_models):
-        raise Error(
-            f"{option} has no effect with {options.model}", "it is an option of language models"
-        )
+    _refuse_those_of_language_models(options)
     is_integer = static_quantization.is_integer_scheme(options.quant)
     if is_integer:
         static_quantization.IntegerScheme.parse(options.quant)
@@ -663,7 +760,7 @@ def _load_module(options, progress: Progress):
     if image_models.is_image_model(options.model):
         return image_models.load(options.model, options.seed, options.weights, progress.note)
     if not onnx_model.is_onnx_file(options.model):
-        return module_file.load(options.model, options.seed)
+        return module_file.load(options.model, options.seed, options.input)
     shapes = [onnx_model.parse_shape(each) for each in options.shape]
     values = [onnx_model.parse_value(each) for each in options.value]
     for option, given in (("--shape", shapes), ("--value", values)):

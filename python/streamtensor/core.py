@@ -51,6 +51,7 @@ class Source(NamedTuple):
 
     mlir: Path
     origin: Callable[[int], str | None] = lambda _: None
+    in_torch: bool = True  # False: the user's own file, whose lines messages name
 
 
 def compile_design(
@@ -84,7 +85,7 @@ def compile_design(
     if process.returncode:
         text = "".join(messages) or f"stc: error: it ended with status {process.returncode}\n"
         for source in sources:
-            text = _in_terms_of_torch(text, source)
+            text = text if not source.in_torch else _in_terms_of_torch(text, source)
         raise CompileError(text)
 
 

@@ -171,6 +171,8 @@ class Design:
         """
         # compiles what the design was made of with other options; None: it is not known
         self._again: Callable[..., Design] | None = None
+        self._module = None  # the module that compile() took
+        self.is_quantized = False  # whether its activations are integers
         self._report: Report | None = None
         self._quick = False  # whether the last launch was
         self._module_call = call
@@ -276,6 +278,21 @@ class Design:
                 "accepted is a design that compile() returned; else compile(…) it again",
             )
         return self._again(**options)
+
+    def compare(self, *inputs, reference=None):
+        """Layer by layer, how far the design's numbers are from PyTorch's: a
+        `streamtensor.compare.Comparison`. reference: another module to compare with.
+        """
+        from . import compare
+
+        if self._again is None:
+            raise Error(
+                f"{self.folder}: the module that the design was made of is not known here",
+                "accepted is a design that compile() returned",
+            )
+        return compare.compare(
+            self._module, inputs, self, lambda module: self._again(module=module), reference
+        )
 
     def __reduce__(self):
         if self._temporary_folder:

@@ -31,6 +31,7 @@ from . import (
     decompose,
     filled_tensors,
     integer_results,
+    layer_names,
     narrow_integers,
     repeated_steps,
     torch_lowering,
@@ -115,7 +116,10 @@ class _Functional(torch.nn.Module):
 
     def forward(self, inputs: list, weights: list):
         module, names, form = self._untracked
-        return torch.func.functional_call(module, dict(zip(names, weights)), form.filled(inputs))
+        with layer_names.told(module):
+            return torch.func.functional_call(
+                module, dict(zip(names, weights)), form.filled(inputs)
+            )
 
 
 def named_tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -161,7 +165,7 @@ def lower_function(
     names = [*(port.name for port in ports), *public]
     # torch.export takes a tensor that is given twice, or is a parameter too, for one argument
     apart = [value.detach().clone() for value in inputs]
-    program, lowered, form, written, types = _lower_to_linalg(
+    program, lowered, form, written, types, layers = _lower_to_linalg(
         function, (apart, list(weights.values()))
     )
     function = next(iter(lowered.body.operations))
@@ -179,7 +183,7 @@ def lower_function(
     elements = elements[: len(ports)] + [elements[place_of[name]] for name in used]
     taken = _signatures(arguments, function.type.inputs, elements)
     return Lowered(
-        str(lowered),
+        layer_names.text_with_locations(lowered, layers) if attributes else str(lowered),
         [signature for signature in taken if signature.port.role != "weight"],
         [name for name in used if place_of[name] not in written],
         _signatures(results, function.type.results, types),
@@ -208,12 +212,15 @@ def _input_types(program) -> list[torch.dtype]:
 
 
 def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
-    """The program, its MLIR module, the form of its results, and the arguments that it writes."""
+    """The program, its MLIR module, the form of its results, the arguments that it writes, the
+    types of its results, and the layers whose numbers are the lines of locations.
+    """
     program = None
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # PyTorch warns about its own code
             program = _export(functional, arguments)
+            layer_names.keep(program.graph)
             _check_shapes(program)
             filled_tensors.rewrite(program.graph)
             attention_sinks.rewrite(program.graph)
@@ -231,11 +238,11 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
             written = _written_arguments(program)
             constant_folding.fold_constants(program)
             _check_types(program)
-            _locate(program)
+            layers = _locate(program)
             types = integer_results.keep(program)
             lowered = torch_lowering.lower(program)
             _check_repeatable(program, lowered)
-            return program, lowered, form, written, types
+            return program, lowered, form, written, types, layers
     except Error:
         raise
     except torch_lowering.LoweringFailed as error:
@@ -436,13 +443,18 @@ def _check_types(program) -> None:
             )
 
 
-def _locate(program) -> None:
-    """Sets each node's op as its location; the importer takes locations from stack traces."""
+def _locate(program) -> list[str]:
+    """Sets each node's op as its location, and the number of its layer as the line; the importer
+    takes locations from stack traces. The layers, by these numbers.
+    """
+    layers = {"": 1}
     loops = [node.meta["loop"] for node in program.graph.nodes if "loop" in node.meta]
     for node in itertools.chain(program.graph.nodes, *(loop.step.nodes for loop in loops)):
         if node.op != "placeholder":
+            number = layers.setdefault(layer_names.of(node), 1 + len(layers))
             node.meta["written"] = node.meta.get("stack_trace")
-            node.meta["stack_trace"] = f'File "{node.target}", line 1, in {node.name}'
+            node.meta["stack_trace"] = f'File "{node.target}", line {number}, in {node.name}'
+    return ["", *layers]
 
 
 def _told_origin(module, program, line: int) -> str | None:
@@ -452,7 +464,7 @@ def _told_origin(module, program, line: int) -> str | None:
 
 def _origin(module, line: int) -> str | None:
     """The op at that line (from 1) of the module's text."""
-    lines = module.operation.get_asm(enable_debug_info=True, use_local_scope=True).splitlines()
+    lines = layer_names.lines_with_locations(module)
     found = (
         re.findall(r'loc\((?:fused\[|callsite\()?"([^"]+)"', lines[line - 1])
         if line <= len(lines)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import onnx_file, onnx_fusion, onnx_norms
+from . import layer_names, onnx_file, onnx_fusion, onnx_norms
 from .errors import Error
 from .onnx_control import CONTROL
 from .onnx_node import OPERATORS, TAKE_NUMBERS, Node
@@ -115,6 +115,7 @@ def _say_place(node: Node) -> None:
         file, _, says = node.label.partition(": ")
         place = f'  File "{file}", line 0, in forward\n    {" ".join(says.split())}\n'
         torch.fx.traceback.current_meta["stack_trace"] = place
+        layer_names.say(node.name or (node.outputs or [node.op])[0])
 
 
 def key_of(node: Node) -> str:

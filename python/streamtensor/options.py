@@ -98,6 +98,15 @@ def settings(given: Mapping, command: str = "compile", others: Sequence[str] = (
     return found
 
 
+OF_C = "of C: "
+
+
+def refuse_those_of_c(found: Settings, what: str) -> None:
+    """Rejects options that do nothing for a source that is not C."""
+    if strange := next((each for each in found if table()[each].help.startswith(OF_C)), None):
+        raise Error(f"--{strange} has no effect with {what}", "it is an option of C functions")
+
+
 def with_platform(found: Settings) -> Settings:
     """The settings with the platform that the compiler would take, so that it says no more of
     it.
