@@ -56,8 +56,9 @@ def load(folder: Path) -> Saved:
         phases = {each.get("name", ""): each for each in manifest.get("phases", [manifest])}
         return Saved({name: _sides(each) for name, each in phases.items()}, None, {})
     found = json.loads((folder / FILE).read_text())
+    shapes = _shapes(manifest)
     phases = {
-        name: tuple([_signature(each) for each in side] for side in sides)
+        name: tuple([_signature(each, shapes) for each in side] for side in sides)
         for name, sides in found["phases"].items()
     }
     buffers = {}
@@ -98,12 +99,22 @@ def _signature_data(signature: Signature) -> dict:
     }
 
 
-def _signature(data: dict) -> Signature:
+def _shapes(manifest: dict) -> dict[str, tuple[int, ...]]:
+    """The shapes of inputs and results as the design has them; states differ by phase."""
+    phases = manifest.get("phases", [manifest])
+    items = [*phases[0]["inputs"], *phases[0]["outputs"]] if len(phases) == 1 else []
+    return {
+        item["name"]: tuple(item["shape"]) for item in items if item["role"] in ("input", "output")
+    }
+
+
+def _signature(data: dict, shapes: dict[str, tuple[int, ...]]) -> Signature:
     port = Port(**data["port"])
     if port.dims is not None:
         port = Port(**{**data["port"], "dims": tuple(port.dims)})
     kinds = (getattr(torch, data[name]) for name in ("dtype", "stored"))
-    return Signature(port, tuple(data["shape"]), *kinds)
+    shape = shapes.get(port.name, tuple(data["shape"]))
+    return Signature(port, shape, *kinds)
 
 
 def _call_data(call: Call | None) -> dict | None:
