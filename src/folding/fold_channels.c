@@ -48,20 +48,23 @@ static int image_operand(const struct module *module, const struct op *op)
 	return first == is_weight(module, op->operand[1]) ? -1 : first;
 }
 
+/* The image's dimension along which a loop walks; -1: there are several. */
+static int dimension_of(const struct op *op, int image, int loop)
+{
+	int64_t step;
+	return schedule_data_dim(op->operand[image]->type, op->kernel->operand[image].stride[loop],
+	        op->kernel->loop[loop].extent, &step);
+}
+
 /* A reduction along several dimensions at once counts as one of a window. */
 bool is_window_loop(const struct op *op, int image, int loop)
 {
-	const struct access *access = &op->kernel->operand[image];
-	const struct type *type = op->operand[image]->type;
-	int64_t step;
-	int dim =
-	        schedule_data_dim(type, access->stride[loop], op->kernel->loop[loop].extent, &step);
+	int dim = dimension_of(op, image, loop);
 	bool found = dim < 0;
 	for (int l = 0; l < op->kernel->loops; l++)
 		found = found ||
-		        (!op->kernel->loop[l].reduction && access->stride[l] &&
-		                schedule_data_dim(type, access->stride[l],
-		                        op->kernel->loop[l].extent, &step) == dim);
+		        (!op->kernel->loop[l].reduction && op->kernel->operand[image].stride[l] &&
+		                dimension_of(op, image, l) == dim);
 	return found;
 }
 
@@ -147,6 +150,30 @@ static bool has_places(const struct kernel *kernel, int image, int channel)
 	return found;
 }
 
+bool is_image_loop(const struct op *op, int image, int loop)
+{
+	const struct access *access = &op->kernel->operand[image];
+	for (int l = 0; l < op->kernel->loops; l++)
+		if (l != loop && access->stride[l] >= access->stride[loop])
+			return false;
+	return true;
+}
+
+/* Do the parallel loops walk channels and the images of a batch alone, and all reductions a whole
+ * image? */
+static bool is_dense(const struct op *op, int image, int channel)
+{
+	const struct kernel *kernel = op->kernel;
+	for (int l = 0; l < kernel->loops; l++) {
+		bool whole = is_image_loop(op, image, l);
+		if (kernel->loop[l].reduction)
+			whole = dimension_of(op, image, l) < 0 || !is_window_loop(op, image, l);
+		if (l != channel && kernel->loop[l].extent > 1 && !whole)
+			return false;
+	}
+	return true;
+}
+
 /* Can a reduction be unrolled as taps of a window?  They are neighbours in the image, and come from
  * another kernel, a pixel at a time. */
 static bool is_tap(const struct op *op, int image, int loop)
@@ -218,6 +245,7 @@ static bool is_foldable(const struct channel_search *s, struct op *op, struct fo
 		folded->image = image;
 		folded->term = only_loop(op, image, true);
 		folded->slides = folded->products && has_places(kernel, image, folded->channel);
+		folded->dense = folded->products && is_dense(op, image, folded->channel);
 	}
 	if (folded->slides || pools(op))
 		find_taps(folded);

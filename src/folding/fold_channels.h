@@ -16,6 +16,9 @@ struct folded_kernel {
 	int tap[FOLD_TAPS]; /* far elements first: the first one, or all */
 	bool products;      /* it sums up products of two operands */
 	bool slides;        /* it is a convolution: places of an image share its weights */
+	/* images have one pixel for it, so that its first result needs a whole one: only the images
+	 * of a batch share its weights */
+	bool dense;
 	/* loops of pixels outside its blocks of so many channels; no block: all of them
 	 * (fold_memory.h) */
 	int pixels_outside;
@@ -31,5 +34,8 @@ struct folded_kernels find_folded_kernels(struct module *module, struct block *b
 /* Does the reduction run along a dimension of the image that a parallel loop moves too, as in a
  * window?  Else it takes whole images. */
 bool is_window_loop(const struct op *op, int image, int loop);
+/* Does the parallel loop walk the images of a batch? No other one moves as far within the operand.
+ */
+bool is_image_loop(const struct op *op, int image, int loop);
 
 #endif

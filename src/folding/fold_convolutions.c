@@ -89,7 +89,8 @@ static struct fold_stage stage_of(
 		.terms = folded->term < 0 ? 1 : kernel->loop[folded->term].extent,
 		.products = folded->products,
 		.packed = !body_has(&kernel->update, OP_EXTUI),
-		.bits = type_bits(kernel->type) };
+		.bits = type_bits(kernel->type),
+		.dense = folded->dense };
 	for (int l = 0; l < kernel->loops; l++)
 		stage.points *= (double)kernel->loop[l].extent;
 	set_window(folded, &stage);
@@ -137,10 +138,11 @@ static int add_parallel(struct module *module, struct schedule *schedule,
 	int *loop = ARENA_ARRAY(module->arena, int, kernel->loops);
 	int loops = list_pixel_loops(folded, loop);
 	int64_t block = folded->block ? folded->block : stage->channels;
-	for (int i = 0; i < loops; i++) {
+	for (int i = 0; i <= loops; i++) {
 		if (i == folded->pixels_outside && folded->block)
 			add_part(schedule, folded->channel, stage->channels / block, block);
-		add_part(schedule, loop[i], kernel->loop[loop[i]].extent, 1);
+		if (i < loops)
+			add_part(schedule, loop[i], kernel->loop[loop[i]].extent, 1);
 	}
 	add_reductions(schedule, folded, stage, false);
 	add_part(schedule, folded->channel, block / stage->pe, stage->pe);
@@ -271,8 +273,10 @@ bool fold_convolutions(struct pass_context *context, struct module *module)
 	}
 	if (!convolves)
 		return true;
-	int64_t dsp = choice_resolve(&context->choices, context->platform, CHOICE_DSP);
-	choose_fold_rates(module->arena, stage, folded.count, dsp);
+	struct fold_budget budget = { .dsp = choice_resolve(
+		                              &context->choices, context->platform, CHOICE_DSP),
+		.port_bits = context->platform->port_bits };
+	choose_fold_rates(module->arena, stage, folded.count, budget);
 	choose_fold_memory(module->arena, context->platform, folded, stage,
 	        choice_resolve(&context->choices, context->platform, CHOICE_ON_CHIP));
 	for (int i = 0; i < folded.count; i++) {

@@ -17,6 +17,7 @@ struct memory_choices { /* of a kernel; zero: it has no weights that pixels shar
 	double blocks[NEEDS];
 	double reads; /* of a weight from memory with blocks, in a launch */
 	bool in_blocks;
+	double load; /* cycles in which a port brings all weights */
 };
 
 struct buffer_word { /* parts of it, each in a bank of its own, and lanes of a part */
@@ -72,17 +73,6 @@ static void add_buffer(const struct memory_search *s, const struct value *value,
 	need[NEED_DIE_SHARE] += (double)word.banks * die_share(s->platform, blocks);
 }
 
-/* Does the loop walk the images of a batch? No other one moves as far within the operand. */
-static bool walks_images(const struct folded_kernel *folded, int loop)
-{
-	const struct op *op = folded->op;
-	const struct access *access = &op->kernel->operand[folded->image];
-	for (int l = 0; l < op->kernel->loops; l++)
-		if (l != loop && access->stride[l] >= access->stride[loop])
-			return false;
-	return true;
-}
-
 /* Does a kernel without sums read the result of another one, channel by channel? */
 static bool follows(const struct folded_kernel *reader, const struct folded_kernel *kernel)
 {
@@ -115,7 +105,7 @@ static double count_reads(struct folded_kernel *folded, int *loop)
 {
 	int loops = list_pixel_loops(folded, loop);
 	double reads = 1;
-	for (int i = 0; i < loops && walks_images(folded, loop[i]); i++) {
+	for (int i = 0; i < loops && is_image_loop(folded->op, folded->image, loop[i]); i++) {
 		reads *= (double)folded->op->kernel->loop[loop[i]].extent;
 		folded->pixels_outside++;
 	}
@@ -138,6 +128,8 @@ static void count_needs(struct memory_search *s, int stage, int *loop)
 	struct buffer_word term = { 1, rate->simd };
 	struct buffer_word lane = { 1, rate->pe };
 	add_buffer(s, weight, 1, product, choices->whole);
+	choices->load = (double)type_elements(weight->type) *
+	        (double)type_bits(type_scalar(weight->type)) / (double)s->platform->port_bits;
 	if (rate->unrolled)
 		return;
 	const struct value *last = set_block(s, folded);
@@ -206,18 +198,70 @@ static void set_readers(struct folded_kernels folded, const struct folded_kernel
 		}
 }
 
+static double images_of(const struct folded_kernel *folded)
+{
+	const struct kernel *kernel = folded->op->kernel;
+	double images = 1;
+	for (int l = 0; l < kernel->loops; l++)
+		if (!kernel->loop[l].reduction && l != folded->channel)
+			images *= (double)kernel->loop[l].extent;
+	return images;
+}
+
+/* Is a launch shorter if dense kernels whose weights do not fit read them again for each image, as
+ * stages of the pipeline, than if all images wait for each block of weights? */
+static bool pipelines_dense(const struct memory_search *s)
+{
+	double interval = 0;
+	double together = 0;
+	for (int i = 0; i < s->folded.count; i++) {
+		const struct memory_choices *choices = &s->choices[i];
+		double cycles = s->stage[i].cycles;
+		double loads = choices->load;
+		if (s->folded.kernel[i].dense && choices->in_blocks) {
+			together += fmax(cycles, loads);
+			cycles = fmax(cycles, images_of(&s->folded.kernel[i]) * loads);
+		}
+		interval = fmax(interval, cycles);
+	}
+	double others = 0;
+	for (int i = 0; i < s->folded.count; i++)
+		if (!s->folded.kernel[i].dense || !s->choices[i].in_blocks)
+			others = fmax(others, s->stage[i].cycles);
+	return interval < others + together;
+}
+
+/* Images are outside of all channels, so that weights are read again for each. */
+static void pipeline_dense(struct memory_search *s, int *loop)
+{
+	for (int i = 0; i < s->folded.count; i++) {
+		struct folded_kernel *folded = &s->folded.kernel[i];
+		if (!folded->dense || !s->choices[i].in_blocks)
+			continue;
+		folded->pixels_outside = list_pixel_loops(folded, loop);
+		folded->block = s->stage[i].channels;
+	}
+}
+
 void choose_fold_memory(struct arena *arena, const struct platform *platform,
         struct folded_kernels folded, const struct fold_stage *stage, int64_t budget)
 {
 	struct memory_search s = { platform, folded, stage,
 		ARENA_ARRAY(arena, struct memory_choices, folded.count + 1) };
+	int loops = 0;
+	for (int i = 0; i < folded.count; i++)
+		loops = folded.kernel[i].op->kernel->loops > loops
+		        ? folded.kernel[i].op->kernel->loops
+		        : loops;
+	int *loop = ARENA_ARRAY(arena, int, loops + 1);
 	for (int i = 0; i < folded.count; i++)
 		if (folded.kernel[i].slides)
-			count_needs(
-			        &s, i, ARENA_ARRAY(arena, int, folded.kernel[i].op->kernel->loops));
+			count_needs(&s, i, loop);
 	avoid_large(&s);
 	meet_limit(&s, NEED_BYTES, (double)budget);
 	meet_limit(&s, NEED_BLOCK_BITS, bits_of_blocks(platform_total(platform)));
+	if (pipelines_dense(&s))
+		pipeline_dense(&s, loop);
 	for (int i = 0; i < folded.count; i++) {
 		if (folded.kernel[i].slides && !s.choices[i].in_blocks)
 			folded.kernel[i].block = 0;

@@ -112,7 +112,37 @@ static int compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-void choose_fold_rates(struct arena *arena, struct fold_stage *stage, int stages, int64_t dsp)
+/* Takes the quickest word of a dense stage that a port fills and the DSPs suffice for; returns the
+ * DSPs that are left. */
+static int64_t widen_dense(
+        const struct fold_words *words, struct fold_stage *stage, struct fold_budget budget)
+{
+	int64_t dsp = budget.dsp + stage_dsp(stage);
+	for (int w = 0; w < words->count; w++) {
+		const struct fold_stage *choice = &words->choice[w];
+		bool fits = choice->pe * choice->simd * choice->bits <= budget.port_bits &&
+		        stage_dsp(choice) <= dsp;
+		if (fits &&
+		        (choice->cycles < stage->cycles ||
+		                (choice->cycles <= stage->cycles &&
+		                        cost_of(choice) < cost_of(stage))))
+			*stage = *choice;
+	}
+	return dsp - stage_dsp(stage);
+}
+
+static void spend_rest(const struct fold_words *words, struct fold_stage *stage, int stages,
+        struct fold_budget budget)
+{
+	for (int i = 0; i < stages; i++)
+		budget.dsp -= stage_dsp(&stage[i]);
+	for (int i = 0; i < stages; i++)
+		if (stage[i].dense && budget.dsp > 0)
+			budget.dsp = widen_dense(&words[i], &stage[i], budget);
+}
+
+void choose_fold_rates(
+        struct arena *arena, struct fold_stage *stage, int stages, struct fold_budget budget)
 {
 	struct fold_words *words = ARENA_ARRAY(arena, struct fold_words, stages + 1);
 	VEC(double) interval = { 0 };
@@ -128,10 +158,11 @@ void choose_fold_rates(struct arena *arena, struct fold_stage *stage, int stages
 	size_t high = interval.count - 1;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
-		if (set_stages(words, stage, stages, interval.data[middle], dsp))
+		if (set_stages(words, stage, stages, interval.data[middle], budget.dsp))
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	set_stages(words, stage, stages, interval.data[low], dsp);
+	set_stages(words, stage, stages, interval.data[low], budget.dsp);
+	spend_rest(words, stage, stages, budget);
 }

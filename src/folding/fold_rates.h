@@ -21,15 +21,24 @@ struct fold_stage {
 	bool products;    /* each lane and term has a product of integers; */
 	bool packed;      /* two of them share a DSP */
 	int64_t bits;     /* of the widest element that differs by lane and term */
+	/* its first result needs a whole image, so that stages behind it wait for all its cycles */
+	bool dense;
 	int64_t pe, simd; /* out: channels, and terms with taps, unrolled */
 	int unrolled;     /* out: dimensions of taps */
 	double cycles;    /* out: an image */
 };
 
+struct fold_budget {
+	int64_t dsp;
+	int64_t port_bits; /* of a memory port: a dense stage uses no more weights a cycle */
+};
+
 /* Sets PE and SIMD of all stages for the least interval whose DSPs are within the budget, of each
  * stage the fewest DSPs that keep it; the narrowest words where no interval is.  Exact for words
  * whose widths divide each other: with the interval fixed the stages are independent, so it is
- * found by bisection. */
-void choose_fold_rates(struct arena *arena, struct fold_stage *stage, int stages, int64_t dsp);
+ * found by bisection.  DSPs that are left make dense stages wider than the interval asks for, since
+ * that shortens the latency of an image. */
+void choose_fold_rates(
+        struct arena *arena, struct fold_stage *stage, int stages, struct fold_budget budget);
 
 #endif

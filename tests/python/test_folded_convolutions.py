@@ -168,9 +168,13 @@ class Network:
                 sums.astype(np.int32), ["n, o, u, v", "n, o"], "nouv", [x], code, "%zero32"
             )
         )
-        weight = self.random.integers(-128, 128, (channels, image.shape[1])).astype(np.int8)
-        total = self.value[pooled].astype(np.int32) @ weight.T.astype(np.int32)
-        operands = [pooled, self.argument(weight)]
+        return self.dense(pooled, channels)
+
+    def dense(self, x, channels) -> str:
+        numbers = self.value[x]
+        weight = self.random.integers(-128, 128, (channels, numbers.shape[1])).astype(np.int8)
+        total = numbers.astype(np.int32) @ weight.T.astype(np.int32)
+        operands = [x, self.argument(weight)]
         maps = ["n, c", "o, c", "n, o"]
         return self.requantize(
             self.generic(total.astype(np.int32), maps, "noc", operands, PRODUCT, "%zero32")
@@ -337,6 +341,25 @@ def test_no_fifo_holds_what_a_converter_sends_again(core_built, tmp_path):
     text = (tmp_path / "design" / "design.mlir").read_text()
     depths = re.findall(r'"s_convert_\d+", stream.prefetch, stream.required_depth = (\d+)', text)
     assert depths and max(map(int, depths)) <= 32
+
+
+def test_dense_layers_are_stages_of_the_pipeline(core_built, tmp_path):
+    """Weights of dense layers that do not fit are read again for each image where products take
+    longer than that, so that a further image takes less than all layers one after the other.
+    """
+    cycles = {}
+    for batch in (1, 4):
+        network = Network(3)
+        x = network.convolution(network.image(batch, 16, 24, 24), 32)
+        x = network.linear(x, 512)
+        for features in (1024, 512):
+            x = network.dense(x, features)
+        folder = tmp_path / str(batch)
+        folder.mkdir()
+        options = ["--on-chip-memory", 500000, "--kernel-dsp", 60]
+        design = _compiled(network, x, folder, *options)
+        cycles[batch] = json.loads(stc("simulate", design, "--json").stdout)["cycles"]
+    assert (cycles[4] - cycles[1]) / 3 < 0.75 * cycles[1]
 
 
 def test_a_board_with_two_ports_takes_weights_of_any_width(core_built, tmp_path):
