@@ -645,9 +645,7 @@ def _compile(options, progress: Progress) -> int:
     is_module = module_file.is_module_file(options.model)
     _refuse(options, not is_module, "FILE.py:NAME", input=options.input)
     takes_weights = is_source or is_by_name
-    _refuse(
-        options, not takes_weights, "image networks and of FILE.mlir", weights=options.weights
-    )
+    _refuse(options, not takes_weights, "image networks and of FILE.mlir", weights=options.weights)
     if is_source:
         return _compile_source(options, progress)
     compiler_options.refuse_those_of_c(options.settings, options.model)
