@@ -155,7 +155,9 @@ def test_bare_text_has_no_attributes_and_is_otherwise_the_same(folder_of):
     model = models.load(str(folder_of("gpt2")))
     shape = replace(StepShape.of(model.config, "decode", 16, 1), masks_past=True)
     text, bare = model.lower(shape).text, model.lower(shape, attributes=False).text
-    assert "stream." not in bare
+    assert "stream." not in bare and " loc(" not in bare
+    text = re.sub(r' *( loc\("[^"]*"\("-":\d+:1\)\))?$', "", text, flags=re.M)
+    bare = re.sub(r" *$", "", bare, flags=re.M)
     assert re.sub(r" \{stream\.[^}]*\}", "", text).replace("-> (", "-> ") == bare.replace(
         "-> (", "-> "
     )
