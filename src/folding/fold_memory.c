@@ -15,6 +15,8 @@ enum { NEED_BYTES, NEED_BLOCK_BITS, NEED_DIE_SHARE, NEEDS };
 struct memory_choices { /* of a kernel; zero: it has no weights that pixels share */
 	double whole[NEEDS];
 	double blocks[NEEDS];
+	/* what a dense one needs in addition if the images of a batch share each block */
+	double together[NEEDS];
 	double reads; /* of a weight from memory with blocks, in a launch */
 	bool in_blocks;
 	double load; /* cycles in which a port brings all weights */
@@ -134,11 +136,11 @@ static void count_needs(struct memory_search *s, int stage, int *loop)
 		return;
 	const struct value *last = set_block(s, folded);
 	double block = (double)folded->block / (double)rate->channels;
+	double *need = folded->dense ? choices->together : choices->blocks;
 	choices->reads = count_reads(folded, loop);
-	add_buffer(s, weight, 2 * block, product, choices->blocks);
-	add_buffer(
-	        s, folded->op->operand[folded->image], 2 / choices->reads, term, choices->blocks);
-	add_buffer(s, last, 2 / choices->reads, lane, choices->blocks);
+	add_buffer(s, weight, 2 * block, product, need);
+	add_buffer(s, folded->op->operand[folded->image], 2 / choices->reads, term, need);
+	add_buffer(s, last, 2 / choices->reads, lane, need);
 }
 
 /* What blocks save, for each time that a weight is read. */
@@ -231,6 +233,15 @@ static bool pipelines_dense(const struct memory_search *s)
 	return interval < others + together;
 }
 
+/* Do blocks that a batch's images share fit beside all else? */
+static bool fits_together(const struct memory_search *s, int need, double limit)
+{
+	double sum = needed(s, need);
+	for (int i = 0; i < s->folded.count; i++)
+		sum += s->choices[i].in_blocks ? s->choices[i].together[need] : 0;
+	return sum <= limit;
+}
+
 /* Images are outside of all channels, so that weights are read again for each. */
 static void pipeline_dense(struct memory_search *s, int *loop)
 {
@@ -257,10 +268,12 @@ void choose_fold_memory(struct arena *arena, const struct platform *platform,
 	for (int i = 0; i < folded.count; i++)
 		if (folded.kernel[i].slides)
 			count_needs(&s, i, loop);
+	double blocks = bits_of_blocks(platform_total(platform));
 	avoid_large(&s);
 	meet_limit(&s, NEED_BYTES, (double)budget);
-	meet_limit(&s, NEED_BLOCK_BITS, bits_of_blocks(platform_total(platform)));
-	if (pipelines_dense(&s))
+	meet_limit(&s, NEED_BLOCK_BITS, blocks);
+	if (!fits_together(&s, NEED_BYTES, (double)budget) ||
+	        !fits_together(&s, NEED_BLOCK_BITS, blocks) || pipelines_dense(&s))
 		pipeline_dense(&s, loop);
 	for (int i = 0; i < folded.count; i++) {
 		if (folded.kernel[i].slides && !s.choices[i].in_blocks)
