@@ -5,6 +5,8 @@
  *
  *     rows │ positions that only pop, then columns │ window: pop a fresh word, push a word
  *
+ * or while the row before is read, where the ring holds it beside that row: `ahead`.
+ *
  * An extra word of the array takes what iterations store that pop nothing.  Taps, of a reader whose
  * tile is several words, are held by window_taps.c instead of a ring. */
 #include "converter/lower_converters.h"
@@ -120,6 +122,31 @@ static struct value *early_word(
 	return make_and(&r->p, later, due);
 }
 
+/* When a word is popped for the next turn of a loop, and which one: each position pops `ahead` of
+ * them. */
+static struct value *word_ahead(struct ring *r, struct value *number, struct value **word)
+{
+	const struct line_buffer *w = r->line_buffer;
+	int loop = w->ahead_loop;
+	int inner = w->outer - loop - 1;
+	int64_t *weight = ARENA_ARRAY(r->p.module->arena, int64_t, inner + 1);
+	struct value **counted = ARENA_ARRAY(r->p.module->arena, struct value *, inner + 1);
+	int64_t share = w->ahead;
+	for (int i = inner - 1; i >= 0; i--) {
+		weight[i] = share;
+		counted[i] = r->counter[loop + 1 + i];
+		share *= w->trip[loop + 1 + i];
+	}
+	weight[inner] = 1;
+	counted[inner] = number;
+	struct value *before = make_address(&r->p, inner + 1, counted, weight, 0);
+	struct value *some = make_compare(&r->p, CMPI_SLT, number, w->ahead);
+	struct value *due = make_compare(&r->p, CMPI_SLT, before, w->step[loop]);
+	struct value *more = make_compare(&r->p, CMPI_SLT, r->counter[loop], w->trip[loop] - 1);
+	*word = fresh_word(r, loop, before);
+	return make_and(&r->p, more, make_and(&r->p, some, due));
+}
+
 /* The iteration of a position, and the loops that it is made of. */
 static struct value *open_position(struct ring *r, int *opened)
 {
@@ -162,6 +189,8 @@ static void read_position(struct ring *r)
 	struct value *when = make_and(&r->p, later, carried);
 	struct value *word = fresh_word(r, last, number);
 	struct value *pushes = NULL;
+	if (w->ahead)
+		when = word_ahead(r, number, &word);
 	if (r->early) {
 		struct value *early = make_compare(&r->p, CMPI_SLT, r->counter[last], r->early);
 		struct value *before = early_word(r, early, number, &word);

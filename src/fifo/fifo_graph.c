@@ -102,11 +102,34 @@ static int64_t bytes_read(const struct fifo_network *n, int process)
 	return bytes;
 }
 
-/* Does the writer of words from memory send more bytes than it reads? */
+static void find_array(struct op *op, void *found)
+{
+	*(bool *)found |= op->code == OP_ALLOCA;
+}
+
+/* Does the process hold what it reads, in an array or a block channel, rather than read a memory
+ * port? */
+static bool is_converter(const struct fifo_network *n, int call)
+{
+	struct op *process = module_find(n->module, attr_text_or(n->call[call], KEY_CALLEE, ""));
+	bool holds = false;
+	ir_walk(process->region[0], find_array, &holds);
+	for (int a = 0; a < n->call[call]->operands; a++)
+		if (n->call[call]->operand[a]->type->kind == TYPE_MEMREF)
+			return false;
+	for (int i = 0; i < n->count; i++)
+		holds = holds || (n->fifo[i].reader == call && !n->fifo[i].sized);
+	return holds;
+}
+
+/* Does a converter send more bytes of words from memory than it reads?  In a layer its memory is
+ * filled again for each, which a deep FIFO hides. */
 static bool is_replayed(const struct fifo_network *n, int number)
 {
 	const struct fifo *fifo = &n->fifo[number];
-	if (!fifo->sized || !attr_get(fifo->channel->def, KEY_STREAM_PREFETCH))
+	const struct op *def = fifo->channel->def;
+	if (!fifo->sized || !attr_get(def, KEY_STREAM_PREFETCH) ||
+	        attr_get(def, KEY_STREAM_IN_LAYER) || !is_converter(n, fifo->writer))
 		return false;
 	int64_t read = bytes_read(n, fifo->writer);
 	return read && fifo->whole * fifo->word_bytes > read;

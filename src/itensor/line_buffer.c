@@ -1,8 +1,10 @@
 /* Computes a line buffer from the walks of a writer and a reader, or says why none is possible. */
 #include "itensor/line_buffer.h"
+#include "base/number.h"
 #include "itensor/walk.h"
 
 #define SLOWER_PART 8         /* a ring may take longer by one part in so many */
+#define AHEAD_PART 16         /* what rows come ahead for, in parts of all cycles */
 #define POINTS_MOST (1 << 16) /* maximum reads of a position that are checked one by one */
 
 /* Distance in the writer's sequence between neighbors of each data dim; each dim must be walked by
@@ -171,6 +173,42 @@ static int64_t cycles_of(const struct line_buffer *line_buffer)
 	return cycles;
 }
 
+/* The line buffer whose positions receive words of the next turn of a loop. */
+static struct line_buffer received_ahead(
+        struct arena *arena, const struct line_buffer *line_buffer, int loop)
+{
+	struct line_buffer ahead = *line_buffer;
+	int64_t positions = product(ahead.trip, loop + 1, ahead.outer);
+	int64_t along = 0;
+	ahead.carry = arena_copy(arena, ahead.carry, sizeof *ahead.carry * (size_t)ahead.outer);
+	for (int l = loop + 1; l < ahead.outer; l++)
+		along += ahead.step[l] * (ahead.trip[l] - 1);
+	for (int l = 0; l < ahead.outer; l++)
+		ahead.carry[l] = l < loop ? ahead.carry[l] + along : 0;
+	ahead.ahead = ceil_div(ahead.step[loop], positions);
+	ahead.ahead_loop = loop;
+	ahead.words += along + ahead.step[loop];
+	ahead.first += along;
+	ahead.cycles = cycles_of(&ahead);
+	return ahead;
+}
+
+/* Lets positions receive words ahead, if that saves enough cycles. */
+static void receive_ahead(struct arena *arena, struct line_buffer *line_buffer)
+{
+	struct line_buffer best = *line_buffer;
+	if (line_buffer_has_taps(line_buffer))
+		return;
+	for (int l = line_buffer->outer - 2; l >= 0; l--) {
+		struct line_buffer ahead = received_ahead(arena, line_buffer, l);
+		if (ahead.ahead <= product(ahead.trip, ahead.outer, ahead.loops) &&
+		        ahead.cycles + ahead.cycles / AHEAD_PART < best.cycles)
+			best = ahead;
+	}
+	*line_buffer = best;
+	line_buffer->streams = line_buffer->streams || best.ahead;
+}
+
 bool line_buffer_is_better(const struct line_buffer *line_buffer, const struct box *box)
 {
 	if (line_buffer->why || !line_buffer->streams)
@@ -271,7 +309,9 @@ struct line_buffer line_buffer_between(
 	if (line_buffer.streams && line_buffer_has_taps(&line_buffer) &&
 	        !line_buffer_reads_columns(&line_buffer))
 		line_buffer.delay = line_buffer.carry[line_buffer.outer - 1] - 1;
-	line_buffer.elements = elements_of(&line_buffer, type_elements(from->element));
 	line_buffer.cycles = cycles_of(&line_buffer);
+	if (line_buffer.outer)
+		receive_ahead(arena, &line_buffer);
+	line_buffer.elements = elements_of(&line_buffer, type_elements(from->element));
 	return line_buffer;
 }

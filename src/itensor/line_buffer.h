@@ -25,6 +25,11 @@ struct line_buffer {
 	int64_t taps[2];  /* words of a tile along the outer and the inner dim of them; 1: no dim */
 	int tap_dim[2];   /* data dims of both */
 	int64_t pitch[2]; /* words of the writer between taps along them */
+	/* words of the next turn of loop `ahead_loop` that each position receives, so that no read
+	 * waits for what a window skips there: the ring holds all words that two turns read; 0:
+	 * none */
+	int64_t ahead;
+	int ahead_loop;
 	int64_t delay;    /* cycles of a position before its first read */
 	int64_t elements; /* on chip, at least */
 	/* the new words of the innermost outer loop arrive just in time while the window is read,
