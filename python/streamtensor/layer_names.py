@@ -67,10 +67,12 @@ def of(node: torch.fx.Node) -> str:
 
 def lines_with_locations(module) -> list[str]:
     """For each line of the module's text: the same line with its location, "" for a line that has
-    none because it defines a map.
+    none because it defines a map, before the module, or a resource, behind it.
     """
     placed = module.operation.get_asm(enable_debug_info=True, use_local_scope=True).split("\n")
-    return [""] * (str(module).count("\n") + 1 - len(placed)) + placed
+    plain = str(module).split("\n")
+    maps = next(at for at, line in enumerate(plain) if not line.startswith("#"))
+    return [""] * maps + placed + [""] * (len(plain) - maps - len(placed))
 
 
 def text_with_locations(module, layers: list[str]) -> str:
