@@ -74,12 +74,14 @@ static int64_t limit_of(const struct fifo *fifo, int64_t bytes)
 }
 
 /* The limit of each depth: all words that a die has room for; for prefetched words a short FIFO, if
- * all of them would take too much memory or their writer has them in a memory of its own. */
+ * all of them would take too much memory or their writer has them in a memory of its own, unless
+ * that is filled again for each layer of an engine. */
 static int64_t *limits(struct fifo_network *n)
 {
 	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	int64_t prefetch = 0;
 	int64_t share = die_share(n->context->platform);
+	bool engine = n->context->quant && engine_allowed(n->context);
 	for (int i = 0; i < n->count; i++)
 		prefetch += n->fifo[i].prefetch && !n->fifo[i].fixed_depth
 		        ? n->fifo[i].whole * n->fifo[i].word_bytes
@@ -88,7 +90,7 @@ static int64_t *limits(struct fifo_network *n)
 	        on_chip_budget(n->context) / choice_count(&n->context->choices, CHOICE_PREFETCH);
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *fifo = &n->fifo[i];
-		bool held = fifo->replayed || (fifo->prefetch && !whole);
+		bool held = (fifo->replayed && !engine) || (fifo->prefetch && !whole);
 		bool is_short = held && !fifo->fixed_depth && fifo->safe < fifo->whole;
 		limit[i] = is_short ? FIFO_SHORT : limit_of(fifo, share);
 	}
