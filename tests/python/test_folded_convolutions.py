@@ -343,6 +343,17 @@ def test_no_fifo_holds_what_a_converter_sends_again(core_built, tmp_path):
     assert depths and max(map(int, depths)) <= 32
 
 
+def test_rows_that_a_window_skips_come_while_one_is_read(core_built, tmp_path):
+    """A maximum of 3 x 3 that moves by two reads 9 of 4 words for each of 400 pixels."""
+    network = Network(3)
+    x = network.convolution(network.image(1, 16, 40, 40), 16, 1, 1, 0)
+    x = network.maximum(x, 3, 2, 1)
+    design = _compiled(network, x, tmp_path, "--kernel-dsp", 24)
+    found = json.loads(stc("simulate", design, "--json").stdout)["processes"]
+    busy = [each["busy"] for each in found if each["name"].endswith("_line_buffer")]
+    assert 400 * 9 * 4 <= busy[-1] < 1.1 * 400 * 9 * 4
+
+
 def test_dense_layers_are_stages_of_the_pipeline(core_built, tmp_path):
     """Weights of dense layers that do not fit are read again for each image where products take
     longer than that, so that a further image takes less than all layers one after the other.
