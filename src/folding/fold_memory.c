@@ -216,20 +216,19 @@ static bool pipelines_dense(const struct memory_search *s)
 {
 	double interval = 0;
 	double together = 0;
+	double others = 0;
 	for (int i = 0; i < s->folded.count; i++) {
-		const struct memory_choices *choices = &s->choices[i];
+		const struct folded_kernel *folded = &s->folded.kernel[i];
 		double cycles = s->stage[i].cycles;
-		double loads = choices->load;
-		if (s->folded.kernel[i].dense && choices->in_blocks) {
-			together += fmax(cycles, loads);
-			cycles = fmax(cycles, images_of(&s->folded.kernel[i]) * loads);
+		double load = s->choices[i].load;
+		if (folded->dense && s->choices[i].in_blocks) {
+			together += fmax(cycles, load);
+			cycles = fmax(cycles, images_of(folded) * load);
+		} else {
+			others = fmax(others, cycles);
 		}
 		interval = fmax(interval, cycles);
 	}
-	double others = 0;
-	for (int i = 0; i < s->folded.count; i++)
-		if (!s->folded.kernel[i].dense || !s->choices[i].in_blocks)
-			others = fmax(others, s->stage[i].cycles);
 	return interval < others + together;
 }
 
