@@ -1,7 +1,7 @@
 """Adds up test results: JUnit files of ctest (with cmocka's output inside) and of pytest.
 
-Prints "PASSED FAILED".  A cmocka program counts by its cases; one that died without a summary is
-one failure.
+Prints "PASSED FAILED", then a line for each case that failed.  A cmocka program counts by its
+cases; one that died without a summary is one failure.
 """
 
 import re
@@ -26,13 +26,17 @@ def count_pytest(case):
 
 
 def count(path):
+    """The cases that passed, those that failed, and the names of the programs or tests that did."""
     root = ElementTree.parse(path).getroot()
     cases = list(root.iter("testcase"))
     kind = count_cmocka if any(case.get("status") for case in cases) else count_pytest
     results = [kind(case) for case in cases]
-    return sum(passed for passed, _ in results), sum(failed for _, failed in results)
+    names = [f"{case.get('classname')}.{case.get('name')}" for case in cases if kind(case)[1]]
+    return sum(passed for passed, _ in results), sum(failed for _, failed in results), names
 
 
 if __name__ == "__main__":
     totals = [count(path) for path in sys.argv[1:]]
-    print(sum(passed for passed, _ in totals), sum(failed for _, failed in totals))
+    print(sum(passed for passed, _, _ in totals), sum(failed for _, failed, _ in totals))
+    for _, _, names in totals:
+        print(*names, sep="\n", end="\n" if names else "")

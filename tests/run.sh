@@ -12,6 +12,7 @@ jobs=${JOBS:-$(nproc)}
 results=$build/results
 passed=0
 failed=0
+failures=()
 
 export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 export PYTHONPATH=$PWD/python PYTHONDONTWRITEBYTECODE=1
@@ -28,9 +29,10 @@ add()
 # A JUnit file, and the exit status of what wrote it: a failure that the file does not show still counts.
 add_junit()
 {
-	local counts pair
-	counts=$(.venv/bin/python tests/count.py "$1" 2>/dev/null) || counts="0 1"
-	read -r -a pair <<<"$counts"
+	local lines pair
+	mapfile -t lines < <(.venv/bin/python tests/count.py "$1" 2>/dev/null || echo "0 1")
+	read -r -a pair <<<"${lines[0]}"
+	failures+=("${lines[@]:1}")
 	[ "$2" = 0 ] || [ "${pair[1]}" != 0 ] || pair[1]=1
 	add "${pair[0]}" "${pair[1]}" "$3"
 }
@@ -112,5 +114,6 @@ if [ "$mode" != short ] && [ "$build" = build ] && has tests/golden/run.sh; then
 	STC=$PWD/build-asan/stc run_script "golden tests, ASan and UBSan" golden-asan tests/golden/run.sh
 fi
 
+[ "${#failures[@]}" = 0 ] || printf 'failed: %s\n' "${failures[@]}"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" != 0 ]

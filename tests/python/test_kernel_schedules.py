@@ -480,6 +480,6 @@ def test_passes_before_the_choices_may_change_scheduled_loops(core_built, tmp_pa
 
     text = next(tmp_path.glob("*-fold_views.mlir")).read_text()
     text, kernels = re.subn(r"loops = array<i64: ([\d, ]+)>", scheduled, text)
-    again = proceed(tmp_path, text, "count_unfused")
+    again = proceed(tmp_path, text, "batch_images")
     assert kernels and again.returncode == 0, again.stderr
     assert again.stdout == done.stdout
