@@ -108,30 +108,14 @@ inline float st_round_odd(double x)
 	return exact ? near : st_float(odd);
 }
 
-/* To a type of W bits; NaN gives 0. */
 template <class T, int W> inline T st_saturate(double a)
 {
-	const std::uint64_t half = static_cast<std::uint64_t>(1) << (W - 2);
-	const double limit = static_cast<double>(half) * 2.0;
-	const std::int64_t most = static_cast<std::int64_t>(half - 1 + half);
-
-	if (a != a)
-		return T(0);
-	if (a >= limit)
-		return static_cast<T>(most);
-	return static_cast<T>(a < -limit ? -most - 1 : static_cast<std::int64_t>(a));
+	return st_saturate_real<T, W>(a);
 }
 
-/* To an unsigned integer of W bits, as the low bits of 64; NaN gives 0. */
 template <int W> inline std::uint64_t st_saturate_unsigned(double a)
 {
-	const std::uint64_t half = static_cast<std::uint64_t>(1) << (W - 1);
-
-	if (!(a > 0.0))
-		return 0;
-	if (a >= static_cast<double>(half) * 2.0)
-		return half - 1 + half;
-	return static_cast<std::uint64_t>(a);
+	return st_saturate_unsigned_real<W>(a);
 }
 
 #endif

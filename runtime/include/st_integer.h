@@ -86,11 +86,11 @@ template <class T> inline T st_min(T a, T b)
 	return a < b ? a : b;
 }
 
-/* To a type of W bits; NaN gives 0. */
-template <class T, int W> inline T st_saturate(float a)
+/* From float or double to a type of W bits; NaN gives 0. */
+template <class T, int W, class R> inline T st_saturate_real(R a)
 {
 	const std::uint64_t half = static_cast<std::uint64_t>(1) << (W - 2);
-	const float limit = static_cast<float>(half) * 2.0f;
+	const R limit = static_cast<R>(half) * R(2);
 	const std::int64_t most = static_cast<std::int64_t>(half - 1 + half);
 
 	if (a != a)
@@ -100,16 +100,27 @@ template <class T, int W> inline T st_saturate(float a)
 	return static_cast<T>(a < -limit ? -most - 1 : static_cast<std::int64_t>(a));
 }
 
-/* To an unsigned integer of W bits, as the low bits of 64; NaN gives 0. */
-template <int W> inline std::uint64_t st_saturate_unsigned(float a)
+/* From float or double to an unsigned integer of W bits, as the low bits of 64; NaN gives 0. */
+template <int W, class R> inline std::uint64_t st_saturate_unsigned_real(R a)
 {
 	const std::uint64_t half = static_cast<std::uint64_t>(1) << (W - 1);
 
-	if (!(a > 0.0f))
+	if (!(a > R(0)))
 		return 0;
-	if (a >= static_cast<float>(half) * 2.0f)
+	if (a >= static_cast<R>(half) * R(2))
 		return half - 1 + half;
 	return static_cast<std::uint64_t>(a);
+}
+
+/* Half floats become float here. */
+template <class T, int W> inline T st_saturate(float a)
+{
+	return st_saturate_real<T, W>(a);
+}
+
+template <int W> inline std::uint64_t st_saturate_unsigned(float a)
+{
+	return st_saturate_unsigned_real<W>(a);
 }
 
 /* A row number as an array index: indices are int, and clamped after this, so that cutting them

@@ -94,3 +94,13 @@ void json_quote(struct text *out, const char *text)
 	}
 	text_add(out, "\"");
 }
+
+void json_quote_list(struct text *out, const char *const *texts, size_t count)
+{
+	text_add(out, "[");
+	for (size_t i = 0; i < count; i++) {
+		text_add(out, "%s", i ? ", " : "");
+		json_quote(out, texts[i]);
+	}
+	text_add(out, "]");
+}

@@ -25,5 +25,7 @@ const char *json_text(const struct json *object, const char *name);
 bool json_integer(const struct json *item, int64_t *value);
 /* adds the text as a JSON string, with its quotes */
 void json_quote(struct text *out, const char *text);
+/* adds the texts as a JSON list of strings */
+void json_quote_list(struct text *out, const char *const *texts, size_t count);
 
 #endif

@@ -25,12 +25,8 @@ static void add_member(struct text *out, const char *name, const char *value)
 
 static void add_words(struct text *out, const struct choice_info *choice)
 {
-	text_add(out, ", \"words\": [");
-	for (int i = 0; i < choice->words; i++) {
-		text_add(out, "%s", i ? ", " : "");
-		json_quote(out, choice->word[i]);
-	}
-	text_add(out, "]");
+	text_add(out, ", \"words\": ");
+	json_quote_list(out, choice->word, (size_t)choice->words);
 }
 
 /* The default as the option takes it; NULL: there is none, or it depends on the platform. */

@@ -62,12 +62,9 @@ void exploration_json(const struct exploration *exploration, struct text *out)
 		text_add(out, ",\n  \"%s\": ", head[i].key);
 		json_quote(out, head[i].value);
 	}
-	text_add(out, ",\n  \"fixed_kernels\": [");
-	for (size_t i = 0; i < exploration->fix.count; i++) {
-		text_add(out, "%s", i ? ", " : "");
-		json_quote(out, exploration->fix.data[i]);
-	}
-	text_add(out, "],\n  \"trials\": [");
+	text_add(out, ",\n  \"fixed_kernels\": ");
+	json_quote_list(out, exploration->fix.data, exploration->fix.count);
+	text_add(out, ",\n  \"trials\": [");
 	for (size_t i = 0; i < exploration->trials.count; i++)
 		add_trial(out, exploration, i);
 	text_add(out, "\n  ]\n}\n");

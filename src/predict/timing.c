@@ -50,18 +50,23 @@ int operation_latency(const struct platform *platform, const struct op *op)
 	return platform_operator(platform, op->code, type_scalar(op->result[0]->type)).latency;
 }
 
+int64_t operands_ready(const struct op *op)
+{
+	int64_t ready = 0;
+	for (int i = 0; i < op->operands; i++) {
+		const struct value *operand = op->operand[i];
+		if (operand->def && operand->def->parent == op->parent && operand->id > ready)
+			ready = operand->id;
+	}
+	return ready;
+}
+
 /* The longest latency path through a block; value->id: cycle in which a value is ready. */
 static int64_t block_depth(const struct timing_walk *timing_walk, const struct block *block)
 {
 	int64_t depth = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t ready = 0;
-		for (int i = 0; i < op->operands; i++) {
-			const struct value *operand = op->operand[i];
-			if (operand->def && operand->def->parent == block && operand->id > ready)
-				ready = operand->id;
-		}
-		ready += operation_latency(timing_walk->platform, op);
+		int64_t ready = operands_ready(op) + operation_latency(timing_walk->platform, op);
 		for (int i = 0; i < op->results; i++)
 			op->result[i]->id = (int)ready;
 		depth = ready > depth ? ready : depth;

@@ -73,4 +73,7 @@ int64_t timing_trips(const struct op *loop, int extents, const struct extent_val
 int64_t timing_most_trips(const struct op *loop);
 /* latency in cycles from operands to result */
 int operation_latency(const struct platform *platform, const struct op *op);
+/* The cycle in which the last operand of an op is ready, where value->id of each value of the op's
+ * block is the cycle in which it is ready. Values from outside the block are ready at 0. */
+int64_t operands_ready(const struct op *op);
 #endif

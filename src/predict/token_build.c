@@ -256,11 +256,7 @@ static bool add_accesses(struct token_builder *b, struct token_pipe *pipe, const
 	*always.digit =
 	        (struct token_digit){ pipe->iterations, pipe->iterations, 1, 1, NULL, NULL };
 	for (const struct op *op = body->first; op; op = op->next) {
-		int64_t ready = 0;
-		for (int i = 0; i < op->operands; i++)
-			if (op->operand[i]->def && op->operand[i]->def->parent == body &&
-			        op->operand[i]->id > ready)
-				ready = op->operand[i]->id;
+		int64_t ready = operands_ready(op);
 		if (accessed(op)) {
 			*access = access_of(b, op);
 			access->offset = ready;

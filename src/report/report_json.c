@@ -169,12 +169,9 @@ static void add_answer(const struct report *report, struct text *out)
 	struct report_answer answer = report_answer(out->arena, report);
 	text_add(out, "  \"bottleneck\": ");
 	json_quote(out, answer.limit);
-	text_add(out, ",\n  \"suggestions\": [");
-	for (int i = 0; i < answer.count; i++) {
-		text_add(out, "%s", i ? ", " : "");
-		json_quote(out, answer.advice[i]);
-	}
-	text_add(out, "],\n");
+	text_add(out, ",\n  \"suggestions\": ");
+	json_quote_list(out, answer.advice, (size_t)answer.count);
+	text_add(out, ",\n");
 }
 
 void report_json(const struct report *report, struct text *out)

@@ -27,12 +27,9 @@ static void add_answer(const struct report *report, struct text *out)
 	struct report_answer answer = report_answer(out->arena, report);
 	text_add(out, "{\"bottleneck\":");
 	json_quote(out, answer.limit);
-	text_add(out, ",\"advice\":[");
-	for (int i = 0; i < answer.count; i++) {
-		text_add(out, "%s", i ? "," : "");
-		json_quote(out, answer.advice[i]);
-	}
-	text_add(out, "]}");
+	text_add(out, ",\"advice\":");
+	json_quote_list(out, answer.advice, (size_t)answer.count);
+	text_add(out, "}");
 }
 
 static void add_model(const struct report *report, struct text *out)

@@ -27,11 +27,7 @@ static void schedule(
 		count += cycle_is_access(op);
 	pipe->access = ARENA_ARRAY(network->arena, struct cycle_access, count + 1);
 	for (const struct op *op = body->first; op; op = op->next) {
-		int64_t ready = 0;
-		for (int i = 0; i < op->operands; i++)
-			if (op->operand[i]->def && op->operand[i]->def->parent == body &&
-			        op->operand[i]->id > ready)
-				ready = op->operand[i]->id;
+		int64_t ready = operands_ready(op);
 		if (cycle_is_access(op)) {
 			struct cycle_access *access = &pipe->access[pipe->accesses++];
 			*access = cycle_access_of(op);

@@ -112,7 +112,8 @@ ROUNDED = {
 ACTIVATIONS = {
     **_unary("relu leaky_relu elu selu celu softplus silu logsigmoid softsign hardswish "
              "hardsigmoid hardshrink softshrink mish", F),
-    "gelu": lambda a, b: F.gelu(a.clamp(min=-1)),
+    # On some processors PyTorch doubles the argument before it halves the result.
+    "gelu": lambda a, b: F.gelu(a.clamp(-1, torch.finfo(a.dtype).max / 2)),
 }  # fmt: skip
 FUNCTIONS = {
     **_unary("exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan tanh asin acos atan asinh "
