@@ -27,9 +27,9 @@ _OF_REALS = (
 
 
 def table() -> dict:
-    found = {op.default: _in_f32(op.default) for op in _OF_REALS}
+    found = {op.default: promoted(op.default) for op in _OF_REALS}
     found |= {
-        op: _in_f32(None, function)
+        op: promoted(None, function)
         for op, function in (
             (_aten.exp2.default, lambda x: torch.pow(2.0, x)),
             (_aten.logaddexp.default, _logaddexp),
@@ -42,7 +42,7 @@ def table() -> dict:
     return found | {_aten._cdist_forward.default: _cdist}
 
 
-def _in_f32(op, function=None):
+def promoted(op, function=None):
     """Integers are computed in f32, as PyTorch does; floats by `function`, or by the compiler."""
 
     def wide(*args):

@@ -89,11 +89,11 @@ def rounded_once(found: dict) -> dict:
             if overload != "out" and (
                 name in _WIDE or torch.Tag.pointwise in op.tags and not op._schema.is_mutable
             ):
-                rows[op] = _in_f32(op, found.get(op))
+                rows[op] = _widened(op, found.get(op))
     return rows
 
 
-def _in_f32(op, otherwise):
+def _widened(op, otherwise):
     def wide(*args, **options):
         kind = _half_of(args, options)
         if kind is None or not _must_widen(op, args, options):

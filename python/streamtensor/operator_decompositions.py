@@ -8,6 +8,8 @@ import math
 import torch
 from torch._decomp import get_decompositions
 
+from .elementwise_decompositions import promoted
+
 _aten = torch.ops.aten
 _PYTORCHS = (  # PyTorch's own decompositions are what the compiler takes
     "addmv addr addcdiv addcmul norm xlogy logit heaviside nan_to_num sinc special_entr "
@@ -56,14 +58,14 @@ def table() -> dict:
         ),
         _aten.fake_quantize_per_channel_affine_cachemask.default: _fake_quantized_by_channel,
         _aten._transformer_encoder_layer_fwd.default: _encoder_layer,
-        _aten.i0.default: _real(_i0),
-        _aten.special_i0e.default: _real(_i0e),
-        _aten.special_i1.default: _real(_i1),
-        _aten.special_i1e.default: _real(_i1e),
-        _aten.erfinv.default: _real(_erfinv),
-        _aten.special_ndtri.default: _real(lambda x: math.sqrt(2) * _erfinv(2 * x - 1)),
-        _aten.lgamma.default: _real(_lgamma),
-        _aten.digamma.default: _real(_digamma),
+        _aten.i0.default: promoted(None, _i0),
+        _aten.special_i0e.default: promoted(None, _i0e),
+        _aten.special_i1.default: promoted(None, _i1),
+        _aten.special_i1e.default: promoted(None, _i1e),
+        _aten.erfinv.default: promoted(None, _erfinv),
+        _aten.special_ndtri.default: promoted(None, lambda x: math.sqrt(2) * _erfinv(2 * x - 1)),
+        _aten.lgamma.default: promoted(None, _lgamma),
+        _aten.digamma.default: promoted(None, _digamma),
         **_quantized_decomposed(),
     }
 
@@ -352,16 +354,6 @@ def _encoder_layer(x, width, heads, qkv, qkv_bias, out, out_bias, gelu, norm_fir
         return x + perceptron(norm2(x))
     x = norm1(x + attention(x))
     return norm2(x + perceptron(x))
-
-
-def _real(function):
-    """Computes integers and half types in f32, as PyTorch does."""
-
-    def wide(x):
-        kind = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
-        return function(x.to(torch.promote_types(kind, torch.float32))).to(kind)
-
-    return wide
 
 
 def _chebyshev(x, factors):
