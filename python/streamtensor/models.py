@@ -12,11 +12,12 @@ from pathlib import Path
 
 import torch
 
-from . import graph, model_module, weights
+from . import gguf_file, graph, model_module, weights
 from .builtin_models import BUILT_IN, built_in
 from .decoder_step import DecoderStep, StepShape
 from .errors import Error
 
+_FOLDER = "accepted are a folder with config.json and *.safetensors, and a .gguf file"
 HUB_TIMEOUT_S = 5
 HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
 
@@ -31,14 +32,15 @@ class Model:
     source: object  # has tensor(name): a Checkpoint or RandomWeights
     folder: Path | None  # folder with its files
     notice: str | None  # message about its weights
+    vocabulary: str | None = None  # name of a GGUF file that has one
 
     def packed(self, name: str):
         """The tensor as it is quantized in the checkpoint (`Packed`); None: it is not."""
-        return self.source.packed(name) if isinstance(self.source, weights.Checkpoint) else None
+        return self.source.packed(name) if self.source.method else None
 
     def quantization(self) -> str | None:
-        """The method by which the folder's weights are quantized."""
-        return self.source.stored.method if isinstance(self.source, weights.Checkpoint) else None
+        """How the weights of its files are quantized; None: they are not."""
+        return self.source.method
 
     def tensors(self) -> dict[str, torch.Tensor]:
         return graph.named_tensors(self.module)
@@ -106,11 +108,14 @@ class Model:
         from transformers import AutoTokenizer
 
         files = ("tokenizer.json", "tokenizer.model", "vocab.json")
+        other = {}
         if not self.folder or not any((self.folder / file).is_file() for file in files):
-            return None
+            if self.vocabulary is None:
+                return None
+            other = {"gguf_file": self.vocabulary}
         try:
             return AutoTokenizer.from_pretrained(
-                self.folder, local_files_only=True, trust_remote_code=False
+                self.folder, local_files_only=True, trust_remote_code=False, **other
             )
         except Exception as error:
             raise Error(
@@ -122,37 +127,50 @@ def load(name: str, seed: int = 0, search: bool = True) -> Model:
     """search=False: the built-in configuration `name` with random weights, without looking for
     files.
     """
-    folder = _find(name) if search else None
-    config = _config(name, folder)
+    place = _find(name) if search else None
+    file = gguf_file.find(place) if place else None
+    file, folder = (gguf_file.File(file), file.parent) if file else (None, place)
+    config = _config(name, folder, file)
     module = model_module.build(name, config)
     _check_causal(name, module)
+    source, notice = _source(name, folder, file, module, seed)
+    words = file.path.name if file and file.entry("tokenizer.ggml.tokens") else None
+    return Model(name, config, module, source, folder, notice, words)
+
+
+def _source(name: str, folder: Path | None, file, module, seed: int):
+    """Where the module's values come from, and a message about that."""
+    if file:
+        if not _configured(folder):
+            file.divide_frequencies(module)
+        source = weights.Checkpoint.from_gguf(file, module, module.config.to_dict())
+        told = f"{file.path.name}: weights of the method {source.method} are read"
+        return source, told if source.method else None
     source = weights.Checkpoint.from_folder(folder, module) if folder else None
+    if source:
+        told = f"quantization_config: weights of the method {source.method} are read"
+        return source, told if source.method else None
+    if unread := folder and weights.UnreadableWeights.from_folder(folder):
+        return unread, None
     tensors = graph.named_tensors(module)
-    notice = None
-    unread = weights.UnreadableWeights.from_folder(folder) if folder and source is None else None
-    if isinstance(source, weights.Checkpoint) and source.stored.method:
-        notice = f"quantization_config: weights of the method {source.stored.method} are read"
-    if unread:
-        source = unread
-    elif source is None:
-        source = weights.RandomWeights(tensors, seed)
-        notice = f"no weights found for {name}: using random ones (seed {seed})"
-    return Model(name, config, module, source, folder, notice)
+    told = f"no weights found for {name}: using random ones (seed {seed})"
+    return weights.RandomWeights(tensors, seed), told
+
+
+def _configured(folder: Path | None) -> bool:
+    return folder is not None and (folder / "config.json").is_file()
 
 
 def _find(name: str) -> Path | None:
-    """The folder with the files of the model; None for a built-in configuration."""
+    """The folder or the GGUF file of the model; None for a built-in configuration."""
     path = Path(name)
     if path.is_file():
-        raise Error(
-            f"{path}: not a folder", "accepted is a folder with config.json and *.safetensors"
-        )
+        if path.suffix == ".gguf":
+            return path
+        raise Error(f"{path}: neither a folder nor a .gguf file", _FOLDER)
     if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise Error(
-                f"{path}: the folder has no config.json",
-                "accepted is a folder with config.json and *.safetensors",
-            )
+        if not _configured(path) and not gguf_file.find(path):
+            raise Error(f"{path}: the folder has no config.json", _FOLDER)
         return path
     cached = _from_cache(name)
     if cached and _has_weights(cached):
@@ -193,14 +211,18 @@ def _from_hub(name: str) -> Path | None:
         return None
 
 
-def _config(name: str, folder: Path | None):
+def _config(name: str, folder: Path | None, file):
+    """file: an opened GGUF file, whose entries stand for a configuration where there is none."""
     from transformers import AutoConfig
 
     place = folder / "config.json" if folder else name
     try:
-        if folder:
+        if _configured(folder):
             _refuse_code(place)
             config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        elif file:
+            place = file.path
+            config = AutoConfig.for_model(**file.config())
         else:
             config = AutoConfig.for_model(**built_in(name))
         config = config.get_text_config(decoder=True)

@@ -1,4 +1,4 @@
-"""Quantized weights of checkpoints: GPTQ, AWQ, compressed-tensors and FP8.
+"""Quantized weights of checkpoints: GPTQ, AWQ, compressed-tensors, torchao and FP8.
 
 A layout stores a matrix as several tensors beside each other, NAME.qweight, NAME.scales and the
 like. Here they are one tensor NAME.weight, whose integers, scales and zero points can be asked for:
@@ -6,6 +6,7 @@ like. Here they are one tensor NAME.weight, whose integers, scales and zero poin
     weight[o, i] = (q[o, i] - zero[o, g]) * scale[o, g]        g: the group of input i
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,8 +17,10 @@ from .quantize import Weight
 
 Read = Callable[[str], torch.Tensor]
 _ACCEPTED = (
-    "accepted are gptq, awq, compressed-tensors and fp8, or the unquantized folder of the model"
+    "accepted are gptq, awq, compressed-tensors, torchao and fp8, or the unquantized folder of the "
+    "model"
 )
+_OF_F16 = 2.0**-11  # to which a normal f16 rounds, relative
 # where AWQ puts the eight numbers of a word
 _AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
 
@@ -30,12 +33,16 @@ class Packed:
     scale: torch.Tensor  # outputs x groups
     zero: torch.Tensor | None  # outputs x groups; None: all are zero
     group: torch.Tensor  # of each input, the number of its group
+    kind: str | None = None  # what the checkpoint calls its form, if it has several
+
+    shift: torch.Tensor | None = None  # outputs x groups: a real number that is added
 
     def value(self) -> torch.Tensor:
         q = self.q.float()
         if self.zero is not None:
             q = q - self.zero.float()[:, self.group]
-        return q * self.scale.float()[:, self.group]
+        found = q * self.scale.float()[:, self.group]
+        return found if self.shift is None else found + self.shift.float()[:, self.group]
 
     def group_size(self) -> int | None:
         """Inputs of a group where groups are neighbours, in order; None: they are not."""
@@ -45,18 +52,22 @@ class Packed:
         return size if torch.equal(self.group, in_order) else None
 
     def weight(self, bits: int, group: int | None) -> Weight | None:
-        """The same numbers as integers of so many bits with scales of such groups; None: they have
-        no such form.
+        """The same integers of so many bits with scales of such groups, in f16; None: they have no
+        such form.
         """
+        if self.shift is not None:
+            return None
         q, scale = self.q.float(), self.scale.half()
         q = q if self.zero is None else q - self.zero.float()[:, self.group]
         size, wanted = self.group_size(), min(group or q.shape[1], q.shape[1])
         top = 2 ** (bits - 1)
         if size is None or (size % wanted and size < q.shape[1]) or size < wanted:
             return None
-        if not torch.equal(scale.float(), self.scale.float()) or not torch.equal(q, q.round()):
+        if not torch.allclose(scale.float(), self.scale.float(), rtol=_OF_F16, atol=0):
             return None
-        if float(q.min()) < -top or float(q.max()) >= top or not bool((scale > 0).all()):
+        if not torch.equal(q, q.round()):
+            return None
+        if float(q.min()) < -top or float(q.max()) >= top or not bool(scale.isfinite().all()):
             return None
         first = torch.arange(0, q.shape[1], wanted)
         scale = scale[:, self.group[first]].contiguous()
@@ -69,21 +80,34 @@ def _unpacked(words: torch.Tensor, bits: int) -> torch.Tensor:
     return ((words.unsqueeze(-1) >> shifts) & (2**bits - 1)).flatten(-2)
 
 
+class Parts:
+    """The tensors that a matrix is stored as."""
+
+    def __init__(self, base: str, held, read: Read):
+        """base: how their names begin. held: the names of the tensors of the checkpoint."""
+        self.base, self._held, self._read = base, held, read
+
+    def __call__(self, end: str) -> torch.Tensor | None:
+        """A tensor by the end of its name; None: there is none."""
+        name = f"{self.base}.{end}"
+        return self._read(name) if name in self._held else None
+
+
 class Layout:
     """One way to store matrices: the ends of the names of their parts."""
 
     parts: tuple[str, ...] = ()
     first: tuple[str, ...] = ("qweight",)  # the parts by which a matrix is known
 
-    def __init__(self, config: dict):
-        self.config = config
+    def __init__(self, config: dict, metadata: dict[str, str]):
+        """metadata: texts of the files about their tensors."""
+        self.config, self.metadata = config, metadata
 
-    def shape(self, extents: dict[str, list[int]], part) -> list[int]:
+    def shape(self, extents: dict[str, list[int]], part: Parts) -> list[int]:
         """Of the matrix. extents: of its parts, by the ends of their names."""
         return extents["weight"]
 
-    def packed(self, part: Callable[[str], torch.Tensor | None]) -> Packed:
-        """part: a tensor by the end of its name; None: there is none."""
+    def packed(self, part: Parts) -> Packed:
         raise NotImplementedError
 
 
@@ -197,7 +221,70 @@ class Fp8(Layout):
         return Packed(q, scale, None, _neighbours(q.shape[1], scale.shape[1], columns))
 
 
+def halves(words: torch.Tensor) -> torch.Tensor:
+    """The signed numbers of 4 bits of the bytes of the last dim, the lower one first."""
+    low, high = ((words << 4).to(torch.int8) >> 4), words.to(torch.int8) >> 4
+    return torch.stack([low, high], -1).flatten(-2)
+
+
+class Torchao(Layout):
+    """Subclasses of tensors, whose parts and attributes the files' metadata names."""
+
+    parts = tuple(
+        f"_weight_{name}"
+        for name in (
+            "qdata scale zero_point act_pre_scale act_quant_scale act_quant_zero_point "
+            "per_tensor_scale scale_and_zero"
+        ).split()
+    )
+    first = ("_weight_qdata",)
+    ACCEPTED = ("Int4Tensor", "IntxUnpackedToInt8Tensor", "Int8Tensor", "Float8Tensor")
+
+    def shape(self, extents, part):
+        rows, columns = extents["_weight_qdata"]
+        return [rows, columns * 2 if self._kind(part) == "Int4Tensor" else columns]
+
+    def _kind(self, part: Parts) -> str:
+        name = f"{part.base}.weight"
+        try:
+            kind = json.loads(self.metadata[name])["_type"]
+        except (KeyError, TypeError, ValueError):
+            raise Error(
+                f"'{name}': the file's metadata does not say what torchao's tensor it is",
+                "accepted is what save_pretrained writes as safetensors",
+            ) from None
+        if kind not in self.ACCEPTED:
+            raise Error(
+                f"'{name}': torchao's {kind} is not read",
+                f"accepted are {', '.join(self.ACCEPTED)}",
+            )
+        return kind
+
+    def packed(self, part):
+        kind = self._kind(part)
+        names = ("qdata", "scale", "zero_point", "act_pre_scale")
+        return torchao_packed(kind, *(part(f"_weight_{name}") for name in names))
+
+
+def torchao_packed(kind: str, q, scale, zero, factor) -> Packed:
+    """A matrix from the parts of torchao's tensor of this class. factor: of the inputs."""
+    if factor is not None and bool((factor != 1).any()):
+        raise Error("torchao's act_pre_scale, a factor of activations, is not read")
+    scale = scale.reshape(1, 1) if scale.numel() == 1 else scale
+    if kind == "Int4Tensor":  # parts of groups have outputs last; the zero point is added
+        q, scale, zero = halves(q), scale.T, zero.T
+    scale = _by_row(scale, q.shape[0], None)
+    group = _neighbours(q.shape[1], scale.shape[1], q.shape[1] // scale.shape[1])
+    if zero is not None:
+        zero = _by_row(zero.reshape(1, 1) if zero.numel() == 1 else zero, q.shape[0], None)
+        zero = zero if bool(zero.float().any()) else None
+    if kind == "Int4Tensor":
+        return Packed(q, scale, None, group, kind, zero)
+    return Packed(q, scale, zero, group, kind)
+
+
 _LAYOUTS = {
+    "torchao": Torchao,
     "gptq": Gptq,
     "awq": Awq,
     "compressed-tensors": CompressedTensors,
@@ -237,15 +324,18 @@ def _check(place: str, config: dict) -> None:
 class Stored:
     """The tensors of a checkpoint, its quantized matrices each as one."""
 
-    def __init__(self, place: str, config: dict | None, shapes: dict[str, list[int]], read: Read):
-        """config: its quantization_config. place: the file that has it, for messages."""
-        self._read, self._matrices, self._parts = read, {}, shapes
+    def __init__(self, place: str, config: dict | None, files):
+        """config: its quantization_config. place: the file that has it, for messages. files: have
+        shapes(), metadata() and read(name).
+        """
+        shapes = files.shapes()
+        self._read, self._matrices, self._parts = files.read, {}, shapes
         self.shapes, self.method = dict(shapes), None
         if not config:
             return
         _check(place, config)
         self.method = config["quant_method"]
-        self._layout = _LAYOUTS[self.method](config)
+        self._layout = _LAYOUTS[self.method](config, files.metadata())
         for name in shapes:
             base, _, end = name.rpartition(".")
             if end in self._layout.first:
@@ -258,8 +348,8 @@ class Stored:
             }
             self.shapes[name] = list(self._layout.shape(extents, self._part_of(base)))
 
-    def _part_of(self, base: str):
-        return lambda end: self._read(f"{base}.{end}") if f"{base}.{end}" in self._parts else None
+    def _part_of(self, base: str) -> Parts:
+        return Parts(base, self._parts, self._read)
 
     def packed(self, name: str) -> Packed | None:
         """None: this tensor is not quantized."""
@@ -276,7 +366,7 @@ class KeptWeights:
 
     def __init__(self, packed: Callable[[str], Packed | None], group: int | None):
         self._packed, self._group = packed, group
-        self._kept, self._others = 0, []
+        self._kept, self._rounded, self.others = 0, 0, []
 
     def __call__(self, name: str, bits: int) -> Weight | None:
         packed = self._packed(name)
@@ -285,22 +375,30 @@ class KeptWeights:
         weight = packed.weight(bits, self._group)
         if weight:
             self._kept += 1
+            same = torch.equal(weight.value(), packed.value())
+            self._rounded += not same
         else:
-            self._others.append((name, _scheme_of(packed)))
+            self.others.append((name, packed.kind, _scheme_of(packed)))
         return weight
 
     def report(self) -> str:
         text = f"{self._kept} quantized matrices keep their integers and scales"
-        if not self._others:
+        if self._rounded:
+            text += f", of {self._rounded} in f16"
+        if not self.others:
             return text
-        name, scheme = self._others[0]
-        return f"{text}; {len(self._others)} are rounded again, the first is '{name}': " + (
+        name, kind, scheme = self.others[0]
+        first = f"'{name}' ({kind})" if kind else f"'{name}'"
+        return f"{text}; {len(self.others)} are rounded again, the first is {first}: " + (
             f"--quant {scheme} keeps it" if scheme else "no scheme has its form"
         )
 
 
 def _scheme_of(packed: Packed) -> str | None:
     """The `--quant` that keeps the matrix."""
+    for bits in (4, 8):  # the groups of the matmul engine first
+        if packed.weight(bits, 512 // bits):
+            return f"w{bits}a8" + (f",group={512 // bits}" if bits == 8 else "")
     size = packed.group_size()
     group = "row" if size and size >= packed.q.shape[1] else size
     if group not in ("row", 32, 64, 128):

@@ -93,17 +93,46 @@ def _bytes(name: str, value: torch.Tensor, like: torch.Tensor) -> memoryview:
     return memoryview(checked(name, value, like).contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
-class Checkpoint:
-    """The safetensors files of a folder, one or sharded; tensors are read on demand."""
+class _Files:
+    """The safetensors files of a folder, one or sharded, of which one tensor is read at a time."""
 
-    def __init__(self, folder: Path, files: dict[str, Path], module: torch.nn.Module):
-        self._folder, self._files = folder, files
-        self._open = {}
-        shapes = {name: self._slice(name).get_shape() for name in files}
-        self.stored = quantized_checkpoint.Stored(
-            str(folder / "config.json"), _quantization_config(folder), shapes, self._read
-        )
-        self._names = checkpoint_names.Names(module, self.stored.shapes)
+    def __init__(self, files: dict[str, Path]):
+        """files: the one that has each tensor, by name."""
+        self._files, self._open = files, {}
+
+    def shapes(self) -> dict[str, list[int]]:
+        return {name: self._slice(name).get_shape() for name in self._files}
+
+    def metadata(self) -> dict[str, str]:
+        """What the files say about their tensors."""
+        found = {}
+        for file in self._open.values():
+            found.update(file.metadata() or {})
+        return found
+
+    def read(self, key: str) -> torch.Tensor:
+        try:
+            return self._slice(key)[:]
+        except Exception as error:
+            raise Error(f"{self._files[key]}: cannot read '{key}': {error}") from error
+
+    def _slice(self, key: str):
+        from safetensors import safe_open
+
+        path = self._files[key]
+        if path not in self._open:
+            self._open[path] = safe_open(path, "pt")
+        return self._open[path].get_slice(key)
+
+
+class Checkpoint:
+    """The tensors of a model that files have; they are read on demand."""
+
+    def __init__(self, place: Path, stored, names, module: torch.nn.Module):
+        """stored: the tensors of the files (`quantized_checkpoint.Stored` and what is like it).
+        names: of which the module's are made (`checkpoint_names.Names` and what is like it).
+        """
+        self._place, self._stored, self._names = place, stored, names
         self._tie(module)
 
     @classmethod
@@ -111,17 +140,14 @@ class Checkpoint:
         """module: whose tensors are wanted. Its tied tensors are parted if the checkpoint has both
         with different values, as transformers does.
         """
-        from safetensors import safe_open
-
         index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
         try:
-            if single.is_file():
-                with safe_open(single, "pt") as file:
-                    return cls(folder, dict.fromkeys(file.keys(), single), module)
-            if index.is_file():
-                shards = json.loads(index.read_text())["weight_map"]
-                _check_shards(folder, index, shards)
-                return cls(folder, {name: folder / file for name, file in shards.items()}, module)
+            files = _files(folder, single, index)
+            if files is None:
+                return None
+            opened, config = _Files(files), _quantization_config(folder)
+            stored = quantized_checkpoint.Stored(str(folder / "config.json"), config, opened)
+            return cls(folder, stored, checkpoint_names.Names(module, stored.shapes), module)
         except Error:
             raise
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -130,7 +156,11 @@ class Checkpoint:
             ) from error
         except Exception as error:  # safetensors raises a type of its own
             raise _not_safetensors(single, error) from error
-        return None
+
+    @classmethod
+    def from_gguf(cls, file, module: torch.nn.Module, config: dict) -> "Checkpoint":
+        """file: an opened `gguf_file.File`. config: of the module."""
+        return cls(file.path, file, file.names(module, config), module)
 
     def _tie(self, module: torch.nn.Module) -> None:
         for target, source in (getattr(module, "all_tied_weights_keys", None) or {}).items():
@@ -146,37 +176,43 @@ class Checkpoint:
                 like = torch.empty_like(getattr(owner, name))
                 setattr(owner, name, torch.nn.Parameter(like, requires_grad=False))
 
+    @property
+    def method(self) -> str | None:
+        """How its matrices are quantized; None: they are not."""
+        return self._stored.method
+
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
     def tensor(self, name: str) -> torch.Tensor:
         if name not in self._names:
+            held = self._stored.shapes
             raise Error(
-                f"{self._folder}: the checkpoint has no tensor '{name}'",
-                f"it has {len(self._files)} tensors, the first is '{next(iter(self._files))}'"
-                if self._files
+                f"{self._place}: the checkpoint has no tensor '{name}'",
+                f"it has {len(held)} tensors, the first is '{next(iter(held))}'"
+                if held
                 else "it has none",
             )
-        return self._names.tensor(name, self.stored.tensor)
+        return self._names.tensor(name, self._stored.tensor)
 
     def packed(self, name: str) -> quantized_checkpoint.Packed | None:
         """The tensor as it is quantized in the checkpoint; None: it is not, or made of several."""
         source = self._names.source(name)
-        return source and self.stored.packed(source)
+        return source and self._stored.packed(source)
 
-    def _read(self, key: str) -> torch.Tensor:
-        try:
-            return self._slice(key)[:]
-        except Exception as error:
-            raise Error(f"{self._files[key]}: cannot read '{key}': {error}") from error
 
-    def _slice(self, key: str):
-        from safetensors import safe_open
+def _files(folder: Path, single: Path, index: Path) -> dict[str, Path] | None:
+    """The safetensors file that has each tensor; None: the folder has none."""
+    from safetensors import safe_open
 
-        path = self._files[key]
-        if path not in self._open:
-            self._open[path] = safe_open(path, "pt")
-        return self._open[path].get_slice(key)
+    if single.is_file():
+        with safe_open(single, "pt") as file:
+            return dict.fromkeys(file.keys(), single)
+    if index.is_file():
+        shards = json.loads(index.read_text())["weight_map"]
+        _check_shards(folder, index, shards)
+        return {name: folder / file for name, file in shards.items()}
+    return None
 
 
 def _quantization_config(folder: Path) -> dict | None:
@@ -195,12 +231,14 @@ class UnreadableWeights:
     ones.
     """
 
+    method = None
+
     def __init__(self, path: Path):
         self._path = path
 
     @classmethod
     def from_folder(cls, folder: Path) -> "UnreadableWeights | None":
-        kinds = ("*.safetensors", "pytorch_model*.bin", "*.pth", "*.gguf")
+        kinds = ("*.safetensors", "pytorch_model*.bin", "*.pth")
         found = sorted(path for kind in kinds for path in folder.glob(kind))
         return cls(found[0]) if found else None
 
@@ -210,7 +248,7 @@ class UnreadableWeights:
     def tensor(self, name: str) -> torch.Tensor:
         raise Error(
             f"{self._path}: weights in this file are not read",
-            "accepted are model.safetensors, and shards that model.safetensors.index.json lists",
+            "accepted are model.safetensors, shards that its index lists, and *.gguf",
         )
 
 
@@ -299,6 +337,7 @@ class RandomWeights:
     # Standard deviations; those of matrices and embeddings are divided by the square root of the
     # width.
     MATRIX, POSITION, EMBEDDING, NORM, BIAS = 2.0, 8.0, 1.0, 0.1, 0.02
+    method = None
 
     def __init__(self, like: dict[str, torch.Tensor], seed: int):
         self._like, self._seed = like, seed
