@@ -5,12 +5,21 @@ import os
 import tempfile
 import threading
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from . import call_form, core, graph, onnx_model, static_quantization
+from . import (
+    call_form,
+    core,
+    decomposed_integers,
+    graph,
+    onnx_model,
+    static_quantization,
+    torchao_weights,
+)
 from . import options as compiler_options
 from .design import Design
 from .errors import Error
@@ -78,8 +87,8 @@ def compile(
     compiler_options.refuse_those_of_c(given, "a module")
     compiler_options.check(given)
     made = _opened(module, example_inputs, names, shapes)
-    module, _ = static_quantization.applied(made.module, made.inputs, quant, calibration)
-    lowered, tensors = lower(module, made.inputs, made.names, results=made.results)
+    module, scheme = static_quantization.applied(made.module, made.inputs, quant, calibration)
+    lowered, tensors = lower(module, made.inputs, made.names, results=made.results, quant=scheme)
     design = build(lowered, tensors, given, output, call_of(made.inputs, lowered))
     design._module, design.is_quantized = asked["module"], is_ours
     design._again = lambda **others: compile(**{**asked, "output": None, **others})
@@ -180,13 +189,15 @@ def _stored(value: torch.Tensor) -> torch.Tensor:
 
 
 def lower(
-    module, example_inputs, names=None, attributes: bool = True, results=()
+    module, example_inputs, names=None, attributes: bool = True, results=(), quant=None
 ) -> tuple[graph.Lowered, dict[str, torch.Tensor]]:
     """The module in MLIR, with the values of its weights, and of the buffers that it writes.
 
-    results: names of the results, else result0, result1, ...
+    results: names of the results, else result0, result1, ... quant: the compiler's scheme, for
+    weights that are integers already.
     """
     _check_module(module)
+    module, packed = torchao_weights.opened(module)
     inputs = _listed(example_inputs)
     flat = [
         leaf for leaf in torch.utils._pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)
@@ -198,12 +209,18 @@ def lower(
             f"{len(names)} names for {len(flat)} input tensors",
             "accepted is one distinct name for each tensor",
         )
-    tensors = graph.named_tensors(module)
     ports = [graph.Port(name, "input") for name in names]
     with _exporting:
+        module = decomposed_integers.applied(module, inputs)
+        tensors = graph.named_tensors(module)
         outputs = [graph.Port(name, "output") for name in results]
         lowered = graph.lower(module, inputs, ports, tensors, outputs, attributes)
     _warn_of_doubles(lowered, tensors)
+    if packed:
+        integers = torchao_weights.integers(module, packed, quant)
+        tensors |= integers
+        names = [name for name in (*lowered.weights, *integers) if tensors[name] is not None]
+        lowered = replace(lowered, weights=list(dict.fromkeys(names)))
     kept = [*lowered.weights, *(name for name in lowered.written if name in tensors)]
     return lowered, {name: tensors[name] for name in kept}
 

@@ -744,7 +744,9 @@ def _compile_module(options, progress: Progress) -> int:
         made.module, made.inputs, scheme, options.calibration
     )
     progress.stage("export")
-    lowered, tensors = api.lower(module, made.inputs, made.names, results=made.results)
+    lowered, tensors = api.lower(
+        module, made.inputs, made.names, results=made.results, quant=scheme
+    )
     settings = _others(options) | compiler_options.settings({"platform": platform, "quant": scheme})
     call = api.call_of(made.inputs, lowered)
     api.write_design(lowered, tensors, settings, options.output, progress.stage, call)

@@ -153,6 +153,16 @@ def _window(kernel, stride, padding, dilation) -> Window:
     return Window(stride, ends, ends, dilation)
 
 
+def is_convolution(node) -> bool:
+    return node.target in _CONVOLUTIONS
+
+
+def window_of(node, kernel) -> Window:
+    """Of a convolution, or of a linear layer."""
+    stride, padding, dilation = (*node.args[3:6], None, None, None)[:3]
+    return _window(kernel, stride, padding, dilation)
+
+
 def bounds(node) -> tuple[float, float] | None:
     """The least and the largest number of a ReLU or another bound; None for other operators."""
     if node.op != "call_function" or node.target not in _BOUNDS or node.kwargs:
@@ -205,6 +215,11 @@ def is_move(node) -> bool:
     if packet is aten.dropout and node.args[2:] != (False,):
         return False
     return packet in _MOVES and is_real(node) and repetition(node) is None
+
+
+def keeps_values(node) -> bool:
+    """Whether the node only moves elements of its first operand."""
+    return is_move(node) and node.target not in (aten.pad.default, aten.constant_pad_nd.default)
 
 
 def repetition(node) -> list[int] | None:

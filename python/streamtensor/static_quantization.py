@@ -23,6 +23,7 @@ from . import (
     integer_forms,
     integer_graph,
     integer_values,
+    torchao_weights,
 )
 from .errors import Error
 from .integer_forms import aten, attribute, contraction
@@ -79,6 +80,7 @@ def quantized(module, example_inputs, calibration, quant: str = "int8") -> torch
     calibration: batches of inputs, each as `module` takes them, or a file or folder of them.
     """
     scheme = IntegerScheme.parse(quant)
+    module, _ = torchao_weights.opened(module)
     several = isinstance(example_inputs, (tuple, list))
     inputs = tuple(example_inputs) if several else (example_inputs,)
     batches = calibration_inputs.read(calibration, inputs)
@@ -154,9 +156,7 @@ def _bound_first(graph: torch.fx.Graph) -> None:
 
 
 def _passes_bounds(node) -> bool:
-    pads = (aten.pad.default, aten.constant_pad_nd.default)
-    moves = integer_forms.is_move(node) and node.target not in pads
-    return moves or integer_forms.largest(node) is not None
+    return integer_forms.keeps_values(node) or integer_forms.largest(node) is not None
 
 
 def _fold_norms(module: torch.fx.GraphModule) -> None:
