@@ -508,6 +508,12 @@ def _add_evaluate(commands, name: str) -> None:
         help="tokens per evaluation window (default 512, or the model's limit)",
     )
     command.add_argument(
+        "--original",
+        metavar="MODEL",
+        help="the model without quantization, with which a quantized folder is compared; its own "
+        "integers are measured then",
+    )
+    command.add_argument(
         "-o",
         dest="output",
         type=Path,
@@ -831,7 +837,7 @@ def _stored(options, model, progress: Progress) -> dict | None:
     """The integer weights of a folder that is quantized; what the scheme has no form for is rounded
     again.
     """
-    from . import quantize, quantized_checkpoint
+    from . import quantize
 
     scheme = quantize.Scheme.parse(options.quant or "fp32")
     if not model.quantization() or getattr(options, "no_weights", False):
@@ -839,11 +845,19 @@ def _stored(options, model, progress: Progress) -> dict | None:
     if not scheme.weight:
         progress.note(f"{model.quantization()} weights widened: --quant keeps integers")
         return None
-    kept = quantized_checkpoint.KeptWeights(model.packed, scheme.group)
     module = model.with_values()
+    return quantize.weight_file_tensors(module, _stored_weights(model, module, scheme, progress))
+
+
+def _stored_weights(model, module, scheme, progress: Progress) -> dict:
+    """The integers that the files have, and what is rounded instead. module: with its values."""
+    from . import quantize, quantized_checkpoint
+
+    kept = quantized_checkpoint.KeptWeights(model.packed, scheme.group)
     found = quantize.rounded(module, scheme, kept)
-    progress.note(kept.report())
-    return quantize.weight_file_tensors(module, found)
+    if scheme.weight:
+        progress.note(kept.report())
+    return found
 
 
 def _read_ids(name: str, model, path: Path) -> list[int]:
@@ -1015,14 +1029,22 @@ def _evaluate(options, progress: Progress) -> int:
         )
     calibration, pieces = evaluation.split(_read_ids(options.model, model, options.text), context)
     module = model.with_values()
-    progress.stage("evaluate")
-    cost, integers = evaluation.cost(
-        module, scheme, options.quant_method, calibration, pieces, progress.update
-    )
+    if options.original:
+        method, exact = model.quantization(), _original(options, model).with_values()
+        integers = _stored_weights(model, module, scheme, progress)
+        progress.stage("evaluate")
+        other = quantize.quantized_copy(module, scheme, integers)
+        cost = evaluation.compare(exact, other, pieces, progress.update)
+    else:
+        method = options.quant_method
+        progress.stage("evaluate")
+        cost, integers = evaluation.cost(
+            module, scheme, method, calibration, pieces, progress.update
+        )
     print(f"fp32           perplexity {cost.exact:.4f} over {cost.tokens} tokens")
     print(
         f"{options.quant:<14} perplexity {cost.quantized:.4f} ({100 * cost.rise():+.2f} %), "
-        f"method {options.quant_method}"
+        f"method {method}"
     )
     print(f"next token     agrees with fp32 at {100 * cost.agreement:.2f} % of the positions")
     if options.output:
@@ -1030,6 +1052,30 @@ def _evaluate(options, progress: Progress) -> int:
         options.output.absolute().parent.mkdir(parents=True, exist_ok=True)
         weights.write(options.output, found, found, found.__getitem__)
     return 0
+
+
+def _original(options, model):
+    """The model that the quantized one is compared with."""
+    from . import models
+
+    if not model.quantization():
+        raise Error(
+            f"--original is given, but {options.model} is not quantized",
+            "accepted is a quantized folder; --quant alone measures what rounding costs",
+        )
+    original = models.load(options.original)
+    shapes = [
+        {name: tuple(value.shape) for name, value in each.tensors().items()}
+        for each in (model, original)
+    ]
+    name = next((each for each in shapes[1] if shapes[0].get(each) != shapes[1][each]), None)
+    if name or not original.folder:
+        raise Error(
+            f"--original {options.original}: "
+            + (f"its tensor '{name}' is another one" if name else "there are no weights"),
+            "accepted is the model that the quantized one was made from",
+        )
+    return original
 
 
 def _explore(options, progress: Progress) -> int:

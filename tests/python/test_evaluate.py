@@ -3,12 +3,14 @@ by an outside one.
 """
 
 import copy
+import json
 import os
+import shutil
 
 import pytest
 import torch
 import trained_models
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from streamtensor import calibrate, cli, evaluation, models, quantize
 from streamtensor.errors import Error
@@ -305,3 +307,52 @@ def test_a_text_is_split_into_two_parts_that_do_not_meet():
     ) and len(calibration) == 2
     with pytest.raises(Error, match="has 19 tokens"):
         evaluation.split(list(range(19)), 10)
+
+
+def coarse_copy(folder, copied) -> None:
+    """The model with weights of 4 bits and a scale for each row, as compressed-tensors has them."""
+    shutil.copytree(folder, copied)
+    tensors = {}
+    for name, value in load_file(folder / "model.safetensors").items():
+        if name.endswith("proj.weight"):
+            weight = quantize.round_weight(value, 4, None)
+            tensors[name], tensors[f"{name}_scale"] = weight.q, weight.scale
+        else:
+            tensors[name] = value
+    save_file(tensors, copied / "model.safetensors")
+    path = copied / "config.json"
+    weights = dict(num_bits=8, type="int", strategy="channel")
+    config = dict(
+        quant_method="compressed-tensors",
+        format="int-quantized",
+        config_groups={"group_0": {"targets": ["Linear"], "weights": weights}},
+    )
+    path.write_text(json.dumps({**json.loads(path.read_text()), "quantization_config": config}))
+
+
+def test_a_quantized_folder_is_compared_with_its_original(trained_model, tmp_path, capsys):
+    folder, model = trained_model("llama")
+    coarse_copy(folder, tmp_path / "coarse")
+    (tmp_path / "text").write_text(trained_models.stories(2, 60))
+    options = ["--text", str(tmp_path / "text"), "--context", str(CONTEXT)]
+
+    def evaluated(place, *others):
+        status = cli.main(["evaluate", str(place), *options, "--quant", "w8a8,group=row", *others])
+        return status, capsys.readouterr()
+
+    status, said = evaluated(tmp_path / "coarse", "--original", str(folder))
+    assert status == 0 and "matrices keep their integers and scales" in said.err
+    lines = said.out.splitlines()
+    _, pieces = evaluation.split(
+        models.load(str(folder)).tokenizer()((tmp_path / "text").read_text())["input_ids"], CONTEXT
+    )
+    exact = evaluation.compare(model, models.load(str(tmp_path / "coarse")).with_values(), pieces)
+    assert float(lines[0].split()[2]) == pytest.approx(exact.exact, abs=1e-3)
+    assert "method compressed-tensors" in lines[1]
+    # its own rounding, of which most is that of the weights
+    assert float(lines[1].split()[2]) == pytest.approx(exact.quantized, rel=0.02)
+    assert exact.agreement < 0.99 and float(lines[2].split()[6]) < 99
+    status, said = evaluated(folder, "--original", str(folder))
+    assert status == 1 and "is not quantized" in said.err
+    status, said = evaluated(tmp_path / "coarse", "--original", "gpt2")
+    assert status == 1 and "is another one" in said.err
