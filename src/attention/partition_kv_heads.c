@@ -3,8 +3,8 @@
  * After:  N chains for an N-th of the heads each, and a kernel that concatenates their results
  * A chain takes one row of one head a cycle, which limits long contexts, and heads do not depend on
  * each other.  The outermost extent of a cache, and of every kernel that walks it in the same way,
- * is cut.  Partitions of a large cache have buffers and loaders of their own (lower_loads.c).  With
- * many tokens a row is used by all of them and contractions limit: only --kv-partitions cuts then.
+ * is cut.  Partitions of a large cache have buffers and loaders of their own (lower_loads.c).  If a
+ * row serves many tokens contractions limit: only --kv-partitions cuts then.
  * Needs: fused kernels; contractions in the engine, else the board is full of those.
  * Guarantees: kernels other than those are unchanged.
  * Exact.
@@ -12,6 +12,8 @@
 #include "ir/workload.h"
 #include "ir/kernel_edit.h"
 #include "attention/attention_passes.h"
+
+enum { PARTITIONS_OF_BATCH = 4 };
 
 /* A kernel that is cut; it is the `data` of its result. */
 struct partitioned {
@@ -291,15 +293,24 @@ static void cut_block(struct partitioner *partitioner, struct block *block)
 	}
 }
 
+/* The caches of a batch that the engine computes tile by tile are more work than its weights. */
+static int64_t default_partitions(const struct pass_context *context, const struct op *main)
+{
+	if (!cache_rows_serve_few_tokens(main))
+		return 1;
+	return workload_has_few_tokens(workload_of(main))
+	        ? choice_count(&context->choices, CHOICE_KV_PARTITIONS)
+	        : PARTITIONS_OF_BATCH;
+}
+
 bool partition_kv_heads(struct pass_context *context, struct module *module)
 {
 	struct op *main = module_main(module);
-	enum workload workload = workload_of(main);
-	bool requested =
-	        context->choices.value[CHOICE_KV_PARTITIONS] || !workload_has_tiles(workload);
+	bool requested = context->choices.value[CHOICE_KV_PARTITIONS];
 	struct partitioner partitioner = { .module = module,
-		.most = requested ? choice_count(&context->choices, CHOICE_KV_PARTITIONS) : 1 };
-	if (partitioner.most < 2 || workload == WORKLOAD_NONE)
+		.most = requested ? choice_count(&context->choices, CHOICE_KV_PARTITIONS)
+		                  : default_partitions(context, main) };
+	if (partitioner.most < 2 || workload_of(main) == WORKLOAD_NONE)
 		return true;
 	ir_clear_data(main->region[0]);
 	choose_partitions(&partitioner, main, main->region[0]);

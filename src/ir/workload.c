@@ -65,6 +65,25 @@ enum workload workload_of(const struct op *op)
 	return WORKLOAD_NONE;
 }
 
+/* sequences of a launch */
+static int64_t batch_of(const struct op *main)
+{
+	int64_t batch = 1;
+	for (int i = 0; i < main->region[0]->last->operands; i++) {
+		const struct attr *own = function_result_attr(main, i, KEY_STREAM_BATCH);
+		batch = own && own->integer > batch ? own->integer : batch;
+	}
+	return batch;
+}
+
+bool cache_rows_serve_few_tokens(const struct op *main)
+{
+	enum workload workload = workload_of(main);
+	if (workload == WORKLOAD_TILED_TOKENS)
+		return engine_tokens(main->region[0], NULL) <= FEW_TOKENS * batch_of(main);
+	return workload_has_few_tokens(workload);
+}
+
 static int64_t bytes_of(const struct type *tensor)
 {
 	return type_elements(tensor) * type_bits(type_scalar(tensor)) / 8;

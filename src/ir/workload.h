@@ -30,17 +30,16 @@ static inline bool workload_has_many_tokens(enum workload workload)
 	return workload > WORKLOAD_DECODE;
 }
 
-static inline bool workload_has_tiles(enum workload workload)
-{
-	return workload >= WORKLOAD_TILED_TOKENS;
-}
-
-/* Are there contractions, of at most FEW_TOKENS tokens? Then several memory ports read a KV cache
- * in parallel. */
+/* Are there contractions, of at most FEW_TOKENS tokens? */
 static inline bool workload_has_few_tokens(enum workload workload)
 {
 	return workload > WORKLOAD_NONE && workload < WORKLOAD_TILED_TOKENS;
 }
+
+/* Does each row of a KV cache serve few tokens? So it does with few tokens, and in a batch, whose
+ * sequences have a cache each and few tokens each. The cache is then most of the work: its heads
+ * are partitioned, and several memory ports read it in parallel. main: at tensor level. */
+bool cache_rows_serve_few_tokens(const struct op *main);
 
 /* How the engine uses a word of weights from a memory port: tokens per cycle of one PE, and PEs
  * that share the port by interleaving. */

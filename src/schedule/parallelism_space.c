@@ -362,7 +362,7 @@ struct parallelism_space *build_parallelism_space(
 	        bytes_at(w, space, EXTENT_MOST) <=
 	                (double)(resources_bytes(platform_total(space->platform)) /
 	                        choice_count(choices, CHOICE_PREFETCH));
-	space->wide_states = workload_has_few_tokens(workload);
+	space->wide_states = cache_rows_serve_few_tokens(block->parent);
 	space->stages = w->tokens_per_cycle > 1;
 	space->full_words = operands_use_full_words(module_main(w->module));
 	space->slack = w->pes && w->tokens_per_cycle == 1 && !workload_has_many_tokens(workload)

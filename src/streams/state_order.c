@@ -263,7 +263,7 @@ void mark_kv_partitions(struct streams *s, const struct op *old)
 	enum workload workload = workload_of(old);
 	bool many = workload_has_many_tokens(workload);
 	bool counted = workload == WORKLOAD_TILED_COUNTED_TOKENS;
-	bool wide = workload_has_few_tokens(workload) || counted;
+	bool wide = cache_rows_serve_few_tokens(old) || counted;
 	mark_block(s, block, wide, counted, many ? WORD_BITS / 2 : WORD_BITS);
 	if (wide && !many)
 		spread_over_adapters(s, old);

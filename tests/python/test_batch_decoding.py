@@ -20,11 +20,16 @@ LONG = os.environ.get("STC_TEST_MODE") == "long"
 PROMPTS = [[3, 5, 7, 9, 11, 13, 2, 4, 6], [8, 1], [7, 7, 1, 40, 20, 30, 10]]
 
 
-def batch_of(folder, family: str, window: int | None = None) -> tuple[Case, StepShape]:
+MANY = PROMPTS * 4  # more sequences than a launch of the decode design's form takes
+
+
+def batch_of(
+    folder, family: str, window: int | None = None, batch: int = len(PROMPTS)
+) -> tuple[Case, StepShape]:
     """A case with decode's shape, and prefill's."""
     case = small_case(folder, family, CONTEXT, **({"sliding_window": window} if window else {}))
-    return replace(case, shape=replace(case.shape, batch=len(PROMPTS))), replace(
-        StepShape.of(case.model.config, "prefill", CONTEXT, CHUNK), batch=len(PROMPTS)
+    return replace(case, shape=replace(case.shape, batch=batch)), replace(
+        StepShape.of(case.model.config, "prefill", CONTEXT, CHUNK), batch=batch
     )
 
 
@@ -131,8 +136,9 @@ def test_chunks_of_a_batch_meet_a_cache_of_bytes(core_built, family, window, tmp
     assert max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected)) <= 1e-3
 
 
-def test_a_batch_on_integers_is_the_arithmetic(core_built, tmp_path):
-    case, _ = batch_of(tmp_path / "llama", "llama")
+@pytest.mark.parametrize("family, prompts", [("llama", PROMPTS), ("gpt2", MANY)])
+def test_a_batch_on_integers_is_the_arithmetic(core_built, family, prompts, tmp_path):
+    case, _ = batch_of(tmp_path / family, family, batch=len(prompts))
     quantized = quantized_of(case, case.shape)
     lowered = workflow.compile_files(
         case.model, case.shape, "u55c", tmp_path / "design", Progress(), "w4a8"
@@ -142,16 +148,16 @@ def test_a_batch_on_integers_is_the_arithmetic(core_built, tmp_path):
         for side, logits in ((design, found), (quantized, expected)):
             list(
                 BatchDecoder(side, case.shape).tokens(
-                    PROMPTS, NEW, launched=lambda step: logits.append(step.logits)
+                    prompts, NEW, launched=lambda step: logits.append(step.logits)
                 )
             )
     report = json.loads((tmp_path / "design" / "report.json").read_text())
     assert (
-        report["sequences"] == len(PROMPTS)
+        report["sequences"] == len(prompts)
         and abs(report["sequence_tokens_per_s"] * report["latency_ms"] / 1000 - 1) < 1e-3
     )
-    assert abs(report["tokens_per_s"] / report["sequence_tokens_per_s"] - len(PROMPTS)) < 1e-3
-    assert len(found) == max(map(len, PROMPTS)) + NEW - 1
+    assert abs(report["tokens_per_s"] / report["sequence_tokens_per_s"] - len(prompts)) < 1e-3
+    assert len(found) == max(map(len, prompts)) + NEW - 1
     assert max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected)) <= 1e-3
 
 
@@ -163,16 +169,18 @@ def test_a_token_of_several_sequences_costs_less_than_of_each_alone(
         "gpt2-medium",
         builtin_models.BUILT_IN["gpt2-medium"] | {"n_layer": 2},
     )
-    model, cycles = models.load("gpt2-medium", search=False), []
-    for batch in (1, 4):
+    model, cycles = models.load("gpt2-medium", search=False), {}
+    for batch in (1, 4, 16):
         shape = replace(StepShape.of(model.config, "decode", 1024, 1), batch=batch, argmax=True)
         workflow.compile_files(
             model, shape, "u55c", tmp_path / f"design{batch}", Progress(), "w4a8", values=False
         )
-        cycles.append(
-            core.simulate(tmp_path / f"design{batch}", None, {"positions": 127})["cycles"]
-        )
-    assert cycles[1] <= 0.8 * 4 * cycles[0], cycles
+        for position in (127, 1023):
+            found = core.simulate(tmp_path / f"design{batch}", None, {"positions": position})
+            cycles[batch, position] = found["cycles"]
+    for batch, position, share in ((4, 127, 0.8), (4, 1023, 0.9), (16, 127, 0.6), (16, 1023, 0.95)):
+        alone = batch * cycles[1, position]
+        assert cycles[batch, position] <= share * alone, (batch, position, cycles)
 
 
 def test_generate_shows_each_text_and_its_speed(core_built, folder_of, tmp_path, capsys):
