@@ -32,24 +32,26 @@ static int64_t tile_extent(const struct type *stream, int results, int dim)
 	return tile->rank == results ? tile->shape[dim] : tile->shape[0];
 }
 
-/* Adds a condition for a data dim whose last tile reaches past the edge. */
-static void add_condition(
-        struct sequence *sequence, const struct type *tensor, const struct type *stream, int dim)
+/* Adds a condition for a data dim whose last tile reaches past the edge. unrolled: the row dim of
+ * its tile, row_dims for the lanes. */
+static void add_condition(struct sequence *sequence, const struct type *tensor,
+        const struct type *stream, int dim, int unrolled)
 {
 	struct affine_map map = stream->itensor->map;
-	int64_t *row = sequence->condition + sequence->conditions * (sequence->dims + 2);
+	int width = sequence->dims + sequence->row_dims + 2;
+	int64_t *row = sequence->condition + sequence->conditions * width;
 	int64_t tile = tile_extent(stream, map.results, dim);
 	int64_t highest = affine_constant(map, dim) + tile - 1;
 	for (int i = 0; i < sequence->dims; i++) {
 		row[i] = affine_at(map, dim, i) * stream->itensor->step[i];
 		highest += row[i] * (sequence->trip[i] - 1);
 	}
-	row[sequence->dims] = tile > 1;
-	row[sequence->dims + 1] = dim_extent(tensor, map.results, dim) - affine_constant(map, dim);
+	row[sequence->dims + unrolled] = tile > 1;
+	row[width - 1] = dim_extent(tensor, map.results, dim) - affine_constant(map, dim);
 	if (highest >= dim_extent(tensor, map.results, dim))
 		sequence->conditions++;
 	else
-		for (int i = 0; i < sequence->dims + 2; i++)
+		for (int i = 0; i < width; i++)
 			row[i] = 0;
 }
 
@@ -71,7 +73,8 @@ struct sequence sequence_of_type(
 	};
 	sequence.trip = ARENA_ARRAY(arena, int64_t, order->dims + 1);
 	sequence.stride = ARENA_ARRAY(arena, int64_t, order->dims + 1);
-	sequence.condition = ARENA_ARRAY(arena, int64_t, (map.results + 1) * (order->dims + 2));
+	sequence.condition =
+	        ARENA_ARRAY(arena, int64_t, (map.results + 1) * (order->dims + map.results + 2));
 	sequence.row_trip = ARENA_ARRAY(arena, int64_t, map.results + 1);
 	sequence.row_stride = ARENA_ARRAY(arena, int64_t, map.results + 1);
 	int64_t inner = 0; /* extent of the tile along the lanes so far */
@@ -90,7 +93,11 @@ struct sequence sequence_of_type(
 			sequence.lane_stride = stride;
 			inner = tile_extent(stream, map.results, r);
 		}
-		add_condition(&sequence, tensor, stream, r);
+	}
+	int unrolled = 0;
+	for (int r = 0; r < map.results; r++) {
+		add_condition(&sequence, tensor, stream, r, unrolled);
+		unrolled += unrolled < sequence.row_dims && tile_extent(stream, map.results, r) > 1;
 	}
 	return sequence;
 }

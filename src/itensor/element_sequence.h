@@ -14,9 +14,10 @@ struct sequence {
 	/* a word holds rows of equal length, one after the other, in a nest of so many loops */
 	int row_dims;
 	int64_t *row_trip, *row_stride; /* [row_dims], outermost first */
-	/* an element is padding unless all Σ c[i] counter[i] + c[dims] lane < c[dims + 1] */
+	/* an element is padding unless all Σ c[i] counter[i] < c[dims + row_dims + 1], over the
+	 * loops, the rows of a word and the lanes of a row */
 	int conditions;
-	int64_t *condition; /* [conditions][dims + 2] */
+	int64_t *condition; /* [conditions][dims + row_dims + 2] */
 };
 
 struct sequence sequence_of_type(

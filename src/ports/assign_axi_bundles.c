@@ -649,36 +649,52 @@ static void move_bundle(struct bundling *b, int from, int to)
 	}
 }
 
-/* The two adapters of equally wide words that have least to do together; false: there are none. */
-static bool join_two(struct bundling *b)
+/* Two adapters, and the words of both. */
+struct adapter_pair {
+	int from, to; /* -1: there are none */
+	int64_t words;
+};
+
+/* The two adapters of equally wide words that have least to do together. */
+static struct adapter_pair least_pair(const struct bundling *b)
 {
-	int64_t least = INT64_MAX;
-	int from = -1;
-	int to = -1;
+	struct adapter_pair best = { -1, -1, INT64_MAX };
 	for (int i = 0; i < b->ports; i++)
 		for (int j = 0; j < i && b->port[i].bundle == i; j++) {
 			int64_t words = words_of_adapter(b, i) + words_of_adapter(b, j);
-			if (b->port[j].bundle != j || b->port[i].bits != b->port[j].bits ||
-			        b->port[i].narrow != b->port[j].narrow || words >= least)
-				continue;
-			least = words;
-			from = i;
-			to = j;
+			if (b->port[j].bundle == j && b->port[i].bits == b->port[j].bits &&
+			        b->port[i].narrow == b->port[j].narrow && words < best.words)
+				best = (struct adapter_pair){ i, j, words };
 		}
-	if (from >= 0)
-		move_bundle(b, from, to);
-	return from >= 0;
+	return best;
+}
+
+/* The adapter of wide words with least to do, but for one; -1: there is none. */
+static int least_adapter(const struct bundling *b, int except)
+{
+	int least = -1;
+	for (int i = 0; i < b->ports; i++)
+		if (b->port[i].bundle == i && !b->port[i].narrow && i != except &&
+		        (least < 0 || words_of_adapter(b, i) < words_of_adapter(b, least)))
+			least = i;
+	return least;
+}
+
+/* Words that are read one by one if one adapter less is left by that: those of the adapter with
+ * least to do, and of the narrow one or else the next one. */
+static int64_t words_read_singly(const struct bundling *b)
+{
+	int narrow = narrow_adapter(b);
+	int least = least_adapter(b, -1);
+	int with = narrow < 0 ? least_adapter(b, least) : narrow;
+	return words_of_adapter(b, least) + words_of_adapter(b, with);
 }
 
 /* Words of the adapter with least to do are read one by one, with those of other widths. */
 static bool make_narrow(struct bundling *b)
 {
 	int narrow = narrow_adapter(b);
-	int least = -1;
-	for (int i = 0; i < b->ports; i++)
-		if (b->port[i].bundle == i && !b->port[i].narrow &&
-		        (least < 0 || words_of_adapter(b, i) < words_of_adapter(b, least)))
-			least = i;
+	int least = least_adapter(b, -1);
 	if (least < 0)
 		return false;
 	b->port[least].narrow = true;
@@ -686,10 +702,20 @@ static bool make_narrow(struct bundling *b)
 	return true;
 }
 
+/* Makes one adapter less of two, or words narrow: what takes less time. */
+static bool join_some(struct bundling *b)
+{
+	struct adapter_pair pair = least_pair(b);
+	if (pair.from < 0 || pair.words > words_read_singly(b) * b->platform->memory_latency)
+		return make_narrow(b);
+	move_bundle(b, pair.from, pair.to);
+	return true;
+}
+
 /* A board with few adapters: theirs are joined until they suffice. */
 static void join_least(struct bundling *b)
 {
-	while (count_adapters(b) > b->platform->ports && (join_two(b) || make_narrow(b)))
+	while (count_adapters(b) > b->platform->ports && join_some(b))
 		;
 }
 
@@ -700,7 +726,8 @@ static void bundle_ports(struct bundling *b, int engine_port)
 	describe_ports(b);
 	join_narrow(b);
 	move_to_narrow_adapter(b, engine_port);
-	join_wide(b);
+	if (engine_port < b->ports)
+		join_wide(b);
 	if (engine_port < b->ports && (count_adapters(b) > b->platform->ports || b->run_time_tiles))
 		place_full_word_ports(b, engine_port);
 	if (engine_port >= b->ports)

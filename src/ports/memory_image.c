@@ -65,42 +65,57 @@ const struct attr *walk_segment(
 	return attr_dictionary(module, walk->run ? 9 : 7, items);
 }
 
-/* Lists the loops over the rows of lanes `from` … `from + lanes - 1` of a word, outermost first;
- * the rows are whole, without padding.  Returns the first element. */
-static int64_t list_rows(struct design *design, const struct image *image, int64_t from,
-        int64_t lanes, int64_t *trip)
+/* Where a part of each word begins, [row_dims + 1], and how far it goes along the loops over rows
+ * and, at last, along the lanes. */
+struct word_part {
+	int64_t *first, *trip;
+};
+
+/* Lanes `from` … `from + lanes - 1` of a word: of one row, or whole rows. */
+static struct word_part part_of_word(
+        struct design *design, const struct image *image, int64_t from, int64_t lanes)
 {
 	const struct sequence *order = &image->order;
+	int rows = order->row_dims;
 	int64_t row_lanes = sequence_row_lanes(order);
-	int64_t base = order->offset;
+	struct word_part part = { ARENA_ARRAY(design->module->arena, int64_t, rows + 1),
+		ARENA_ARRAY(design->module->arena, int64_t, rows + 1) };
 	int64_t first = from / row_lanes;
-	int64_t rest = lanes / row_lanes;
-	bool whole = !order->conditions && !image->padding && lanes % row_lanes == 0 &&
-	        from % row_lanes == 0;
-	for (int i = order->row_dims - 1; i >= 0; i--) {
-		trip[i] = rest < order->row_trip[i] ? rest : order->row_trip[i];
-		base += first % order->row_trip[i] * order->row_stride[i];
-		whole = whole && rest % trip[i] == 0 &&
-		        first % order->row_trip[i] + trip[i] <= order->row_trip[i];
+	int64_t rest = lanes > row_lanes ? lanes / row_lanes : 1;
+	part.first[rows] = from % row_lanes;
+	part.trip[rows] = lanes / rest;
+	bool whole = lanes % rest == 0 && part.first[rows] + part.trip[rows] <= row_lanes &&
+	        (rest == 1 || !image->padding);
+	for (int i = rows - 1; i >= 0; i--) {
+		part.trip[i] = rest < order->row_trip[i] ? rest : order->row_trip[i];
+		part.first[i] = first % order->row_trip[i];
+		whole = whole && rest % part.trip[i] == 0 &&
+		        part.first[i] + part.trip[i] <= order->row_trip[i];
 		first /= order->row_trip[i];
-		rest /= trip[i];
+		rest /= part.trip[i];
 	}
-	INVARIANT(design->module->guard, whole && rest == 1,
+	INVARIANT(design->module->guard, !rows || (whole && rest == 1),
 	        "a word of several rows is cut within one");
-	return base;
+	return part;
 }
 
-/* A condition on padding for a segment: without replays, for the lanes from `from` on. */
-static const struct attr *segment_condition(
-        struct design *design, const struct sequence *order, const int64_t *row, int64_t from)
+/* A condition on padding for a segment: without replays, for a part of each word. */
+static const struct attr *segment_condition(struct design *design, const struct sequence *order,
+        const int64_t *row, const struct word_part *part)
 {
-	int64_t *condition = ARENA_ARRAY(design->module->arena, int64_t, order->dims + 2);
+	int unrolled = order->row_dims + 1;
+	int64_t *condition =
+	        ARENA_ARRAY(design->module->arena, int64_t, order->dims + unrolled + 1);
 	int at = 0;
 	for (int i = 0; i < order->dims; i++)
 		if (order->stride[i])
 			condition[at++] = row[i];
-	condition[at++] = row[order->dims];
-	condition[at++] = row[order->dims + 1] - from * row[order->dims];
+	int64_t bound = row[order->dims + unrolled];
+	for (int i = 0; i < unrolled; i++) {
+		condition[at++] = row[order->dims + i];
+		bound -= row[order->dims + i] * part->first[i];
+	}
+	condition[at++] = bound;
 	return attr_integers(design->module, at, condition);
 }
 
@@ -111,8 +126,8 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 	const struct sequence *order = &image->order;
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, order->dims + order->row_dims + 1);
 	int64_t *stride = ARENA_ARRAY(arena, int64_t, order->dims + order->row_dims + 1);
-	int64_t row_lanes = sequence_row_lanes(order);
-	int64_t base = order->offset + from * order->lane_stride;
+	const struct word_part part = part_of_word(design, image, from, lanes);
+	int64_t base = order->offset + part.first[order->row_dims] * order->lane_stride;
 	int dims = 0;
 	for (int i = 0; i < order->dims; i++) {
 		if (!order->stride[i])
@@ -120,23 +135,22 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 		trip[dims] = order->trip[i];
 		stride[dims++] = order->stride[i];
 	}
-	if (order->row_dims) {
-		base = list_rows(design, image, from, lanes, trip + dims);
-		for (int i = 0; i < order->row_dims; i++)
-			stride[dims++] = order->row_stride[i];
-		lanes = row_lanes;
+	for (int i = 0; i < order->row_dims; i++) {
+		base += part.first[i] * order->row_stride[i];
+		trip[dims] = part.trip[i];
+		stride[dims++] = order->row_stride[i];
 	}
-	trip[dims] = lanes + image->padding;
+	trip[dims] = part.trip[order->row_dims] + image->padding;
 	stride[dims++] = order->lane_stride;
 	int count = order->conditions;
 	const struct attr **conditions = ARENA_ARRAY(arena, const struct attr *, count + 2);
 	for (int c = 0; c < order->conditions; c++)
-		conditions[c] = segment_condition(
-		        design, order, order->condition + c * (order->dims + 2), from);
+		conditions[c] = segment_condition(design, order,
+		        order->condition + c * (order->dims + order->row_dims + 2), &part);
 	if (image->padding) {
 		int64_t *lane_row = ARENA_ARRAY(arena, int64_t, dims + 1);
 		lane_row[dims - 1] = 1;
-		lane_row[dims] = lanes;
+		lane_row[dims] = part.trip[order->row_dims];
 		conditions[count++] = attr_integers(design->module, dims + 1, lane_row);
 	}
 	return walk_segment(design, place,

@@ -143,10 +143,10 @@ static int loop_alike(
 	return found;
 }
 
-/* Unrolls the innermost part of an order as far as it divides the lanes of the tile. */
-static void take_lanes(struct schedule *order, const struct schedule *tile, int64_t most)
+/* Unrolls the innermost part of an order as far as it divides the words of the tile's sums. */
+static void take_lanes(struct schedule *order, int64_t word, int64_t most)
 {
-	int64_t lanes = tile->lanes > 1 && most > 1 ? tile_reader_lanes(tile->lanes, most) : 1;
+	int64_t lanes = word > 1 && most > 1 ? tile_reader_lanes(word, most) : 1;
 	if (lanes == 1)
 		return;
 	struct schedule_part *last = &order->part[order->parts - 1];
@@ -184,7 +184,8 @@ static bool order_alike(struct tiles *t, const struct op *op, const struct tile_
 		order->part[order->parts++] =
 		        (struct schedule_part){ source, part->trip, part->step };
 	}
-	take_lanes(order, tile, choice->result_lanes);
+	take_lanes(order, schedule_is_tree(op->kernel, tile) ? tile->row_unroll : tile->lanes,
+	        choice->result_lanes);
 	int64_t *held = ARENA_ARRAY(t->module->arena, int64_t, reader->operands + 1);
 	for (int j = 0; j < reader->operands; j++)
 		held[j] = order->parts;

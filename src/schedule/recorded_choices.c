@@ -47,7 +47,7 @@ int operands_with_ports(int bulk, uint32_t peers)
 static void record_as(
         struct module *module, struct op *op, enum attr_key key, const struct schedule *schedule)
 {
-	struct named items[5];
+	struct named items[6];
 	int count = 0;
 	const struct attr **part =
 	        ARENA_ARRAY(module->arena, const struct attr *, schedule->parts + 1);
@@ -67,6 +67,9 @@ static void record_as(
 	if (schedule->held)
 		items[count++] = (struct named){ key_name(KEY_HELD),
 			attr_integers(module, op->operands, schedule->held) };
+	if (schedule->ports)
+		items[count++] = (struct named){ key_name(KEY_PORTS),
+			attr_integers(module, op->operands, schedule->ports) };
 	attr_set(module, op, key, attr_dictionary(module, count, items));
 }
 
@@ -99,6 +102,7 @@ static struct schedule recorded_as(struct arena *arena, const struct op *op, enu
 {
 	const struct attr *attr = attr_get(op, key);
 	const struct attr *held = attr_item(attr, KEY_HELD);
+	const struct attr *ports = attr_item(attr, KEY_PORTS);
 	const struct attr *loops = attr_item(attr, KEY_LOOPS);
 	const int parts = loops ? loops->count : 0;
 	struct schedule schedule = { .parts = parts,
@@ -106,7 +110,8 @@ static struct schedule recorded_as(struct arena *arena, const struct op *op, enu
 		.lanes = attr_item_integer(attr, KEY_LANES, 1),
 		.row_unroll = attr_item_integer(attr, KEY_ROW_UNROLL, 1),
 		.padded = attr_item(attr, KEY_PADDED),
-		.held = held ? held->integers : NULL };
+		.held = held ? held->integers : NULL,
+		.ports = ports ? ports->integers : NULL };
 	for (int i = 0; i < parts; i++) {
 		const int64_t *part = loops->items[i].value->integers;
 		schedule.part[i] = (struct schedule_part){

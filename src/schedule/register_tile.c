@@ -5,7 +5,12 @@
  * An iteration forms u * v terms from u + v words; the tiles inside the reductions are the
  * independent sums that hide the adder's latency. An operand that a loop does not move is read
  * again in each of its iterations: from memory, or from a buffer on chip that holds what the loops
- * inside read. */
+ * inside read.
+ *
+ * A product of a matrix and a vector has no two such loops. Its lanes are terms of one sum, which a
+ * tree adds up, where sums may be formed in another order:
+ *
+ *     blocks of rows │ reductions, terms / v │ rows / u │ u rows │ v terms */
 #include "base/number.h"
 #include "schedule/register_tile.h"
 #include "ir/kernel_edit.h"
@@ -13,6 +18,8 @@
 #include <math.h>
 
 #define MOST_HELD 4 /* places where an operand may be held, per operand */
+/* fewer elements of a launch may come through the loader that small operands share */
+#define SHARED_ELEMENTS 4096
 /* a board full of memory is worth so many cycles */
 #define MEMORY_PRICE 0.02
 
@@ -75,6 +82,7 @@ struct register_tiler {
 	int64_t terms;       /* iterations of all reductions */
 	int64_t outside;     /* of parallel loops that are not unrolled */
 	int row, lane;       /* the loops that are unrolled; row -1: none */
+	bool tree;           /* the lanes are terms of one sum */
 	int64_t most_rows;   /* unrolled */
 	bool rows_outside;   /* blocks of rows run outside those of lanes */
 	const int64_t *held; /* of a schedule before its operands are chosen */
@@ -109,15 +117,19 @@ static struct schedule schedule_of(const struct register_tiler *t, const struct 
 	int64_t row_block = size->row_tiles * size->rows;
 	if (t->row >= 0 && t->rows_outside)
 		add_part(&schedule, t->row, size->row_blocks, row_block);
-	add_part(&schedule, t->lane, size->lane_blocks, size->lane_tiles * size->lanes);
+	if (!t->tree)
+		add_part(&schedule, t->lane, size->lane_blocks, size->lane_tiles * size->lanes);
 	if (t->row >= 0 && !t->rows_outside)
 		add_part(&schedule, t->row, size->row_blocks, row_block);
 	for (int l = 0; l < kernel->loops; l++)
-		if (kernel->loop[l].reduction)
+		if (kernel->loop[l].reduction && l != t->lane)
 			add_part(&schedule, l, kernel->loop[l].extent, 1);
+	if (t->tree)
+		add_part(&schedule, t->lane, size->lane_blocks, size->lanes);
 	if (t->row >= 0)
 		add_part(&schedule, t->row, size->row_tiles, size->rows);
-	add_part(&schedule, t->lane, size->lane_tiles, size->lanes);
+	if (!t->tree)
+		add_part(&schedule, t->lane, size->lane_tiles, size->lanes);
 	if (schedule.row_unroll > 1)
 		add_part(&schedule, t->row, size->rows, 1);
 	if (schedule.lanes > 1)
@@ -128,11 +140,13 @@ static struct schedule schedule_of(const struct register_tiler *t, const struct 
 	return schedule;
 }
 
-/* Where an operand is held: words that are loaded, words that are held, and how often the words
- * that are loaded first are taken before the next ones. */
+/* Where an operand is held: words that are loaded, how many of them follow one another in memory,
+ * words that are held, and how often the words that are loaded first are taken before the next
+ * ones. */
 struct holding {
+	int operand;
 	int64_t level;
-	double loaded, taken, passes;
+	double loaded, run, taken, passes;
 	int64_t words;
 };
 
@@ -155,7 +169,7 @@ static bool moves(
 static struct holding holding_at(
         const struct register_tiler *t, const struct schedule *schedule, int operand, int level)
 {
-	struct holding holding = { level, 1, 1, 1, 1 };
+	struct holding holding = { operand, level, 1, 1, 1, 1, 1 };
 	bool replayed = false;
 	bool reduced = false;
 	int used = schedule_loops(schedule);
@@ -168,6 +182,8 @@ static struct holding holding_at(
 		reduced = reduced || t->kernel->loop[schedule->part[i].source].reduction;
 		holding.taken *= trip;
 		holding.loaded *= moved || i < level ? trip : 1;
+		holding.run = moved ? holding.run * trip : holding.run;
+		holding.run = !moved && i < level && trips > 1 ? 1 : holding.run;
 		holding.passes *= !moved && i >= level && !reduced ? trip : 1;
 		replayed = replayed || (!moved && i >= level && trips > 1);
 		holding.words *= replayed && moved ? trips : 1;
@@ -204,6 +220,25 @@ static int64_t lanes_of_operand(
 	return lanes;
 }
 
+/* May so many ports bring equal parts of an operand's words, each of one row of a word, or of whole
+ * rows without padding? */
+static bool ports_fit(
+        const struct schedule *schedule, const struct access *access, int64_t lanes, int64_t ports)
+{
+	int64_t row = 1;
+	int64_t part = lanes / ports;
+	for (int i = schedule_first_lane(schedule); i < schedule->parts; i++)
+		row *= access->stride[schedule->part[i].source] ? schedule->part[i].trip : 1;
+	row = row > 1 ? row : lanes;
+	return lanes % ports == 0 &&
+	        (row % part == 0 || (part % row == 0 && power_of_two_from(part) == part));
+}
+
+static int64_t operand_bits(const struct register_tiler *t, int operand)
+{
+	return type_bits(type_scalar(t->of->op->operand[operand]->type));
+}
+
 static struct resources storage_of(const struct register_tiler *t, int64_t bits, int64_t words)
 {
 	if (words < 1)
@@ -214,37 +249,48 @@ static struct resources storage_of(const struct register_tiler *t, int64_t bits,
 /* Cycles and resources of a schedule while its operands are chosen one after the other. */
 struct tile_price {
 	double compute, late, bytes;
-	double slowest; /* loader */
 	struct resources memory;
 	int ports;
-	int64_t *held;
+	int64_t *held, *operand_ports;
 };
 
-/* Adds an operand that is held there; returns the price of all. */
-static struct tile_price with_operand(const struct register_tiler *t,
-        const struct schedule *schedule, const struct tile_price *before, int operand,
-        const struct holding *holding)
+/* Adds an operand that is held there. */
+static void add_holding(const struct register_tiler *t, const struct schedule *schedule,
+        struct tile_price *price, const struct holding *holding)
 {
-	struct tile_price price = *before;
+	int operand = holding->operand;
+	int64_t bits = lanes_of_operand(t, schedule, operand) * operand_bits(t, operand);
+	price->memory = resources_add(price->memory, storage_of(t, bits, holding->words));
+	price->held[operand] = holding->level;
+	price->operand_ports[operand] = 0;
+}
+
+/* Adds the loader of an operand with so many ports, 0: the one that small operands share; returns
+ * the cycles that it takes. */
+static double add_loader(const struct register_tiler *t, const struct schedule *schedule,
+        struct tile_price *price, const struct holding *holding, int ports)
+{
+	int operand = holding->operand;
+	int64_t bits = operand_bits(t, operand);
 	int64_t lanes = lanes_of_operand(t, schedule, operand);
-	int64_t bits = type_bits(type_scalar(t->of->op->operand[operand]->type));
-	price.memory = resources_add(price.memory, storage_of(t, lanes * bits, holding->words));
-	price.held[operand] = holding->level;
-	if (!t->of->loads[operand])
-		return price;
-	int ports = tile_ports(lanes, bits);
 	int64_t word = bits;
-	while (word * ports < lanes * bits)
+	while (word * (ports ? ports : lanes) < lanes * bits)
 		word *= 2;
 	double port_bytes = (double)word / 8;
-	double rate = platform_channel_rate(t->of->platform);
-	double cycles = holding->loaded * (port_bytes > rate ? port_bytes / rate : 1);
-	double late = cycles - price.compute / holding->passes;
-	price.ports += ports;
-	price.bytes += holding->loaded * port_bytes * ports;
-	price.slowest = cycles > price.slowest ? cycles : price.slowest;
-	price.late = late > price.late ? late : price.late;
-	return price;
+	double words = holding->loaded * (double)(ports ? 1 : lanes);
+	const struct platform *platform = t->of->platform;
+	double rate = platform_channel_rate(platform);
+	double burst =
+	        holding->run < (double)platform->burst ? holding->run : (double)platform->burst;
+	double wait = platform->memory_latency / (burst * platform->outstanding);
+	double word_cycles = port_bytes > rate ? port_bytes / rate : 1;
+	double cycles = words * (wait > word_cycles ? wait : word_cycles);
+	double late = cycles - price->compute / holding->passes;
+	price->ports += ports;
+	price->operand_ports[operand] = ports;
+	price->bytes += words * port_bytes * (ports ? ports : 1);
+	price->late = late > price->late ? late : price->late;
+	return cycles;
 }
 
 /* Iterations of the outermost loop, if it moves all operands that come from other kernels. */
@@ -296,11 +342,13 @@ static double cycles_of(const struct register_tiler *t, const struct tile_size *
 {
 	const struct platform *platform = t->of->platform;
 	double tiles = (double)(size->row_tiles * size->lane_tiles);
-	double sums = (double)(size->rows * size->lanes);
-	double leave = (double)size->rows;
+	int64_t word = t->tree ? size->rows : size->lanes;
+	int64_t words = t->tree ? 1 : size->rows;
+	double leave = (double)words;
 	if (t->of->result_lanes)
-		leave = sums / (double)tile_reader_lanes(size->lanes, t->of->result_lanes);
-	double all = (double)(t->outside * size->row_blocks * size->lane_blocks) * tiles * leave;
+		leave = (double)(words * word / tile_reader_lanes(word, t->of->result_lanes));
+	int64_t blocks = t->outside * size->row_blocks * (t->tree ? 1 : size->lane_blocks);
+	double all = (double)blocks * tiles * leave;
 	int channels = price->ports < platform->channels ? price->ports : platform->channels;
 	double memory =
 	        price->bytes / (platform_channel_rate(platform) * (channels ? channels : 1));
@@ -330,6 +378,39 @@ static int64_t row_dsp(const struct register_tiler *t, int64_t lanes)
 	return dsp;
 }
 
+static void choose_held(struct register_tiler *t, const struct schedule *schedule,
+        const struct tile_size *size, const struct tile_price *before, int operand);
+
+/* Chooses the memory ports of an operand that is held there, and then what follows: as few as bring
+ * its words, or more, while they are what the tile waits for; few words may come through the shared
+ * loader. */
+static void choose_ports(struct register_tiler *t, const struct schedule *schedule,
+        const struct tile_size *size, const struct tile_price *before,
+        const struct holding *holding)
+{
+	int operand = holding->operand;
+	int64_t lanes = lanes_of_operand(t, schedule, operand);
+	int most = t->limits->ports - before->ports;
+	double cycles = HUGE_VAL;
+	for (int ports = tile_ports(lanes, operand_bits(t, operand));
+	        ports <= most && cycles > before->compute; ports++) {
+		struct tile_price price = *before;
+		if (!ports_fit(schedule, &t->kernel->operand[operand], lanes, ports))
+			continue;
+		add_holding(t, schedule, &price, holding);
+		double now = add_loader(t, schedule, &price, holding, ports);
+		if (now < cycles)
+			choose_held(t, schedule, size, &price, operand + 1);
+		cycles = now < cycles ? now : cycles;
+	}
+	if (holding->loaded * (double)lanes >= SHARED_ELEMENTS)
+		return;
+	struct tile_price price = *before;
+	add_holding(t, schedule, &price, holding);
+	add_loader(t, schedule, &price, holding, 0);
+	choose_held(t, schedule, size, &price, operand + 1);
+}
+
 /* Chooses where the operands from `operand` on are held. */
 static void choose_held(struct register_tiler *t, const struct schedule *schedule,
         const struct tile_size *size, const struct tile_price *before, int operand)
@@ -342,8 +423,12 @@ static void choose_held(struct register_tiler *t, const struct schedule *schedul
 	if (operand < t->of->op->operands) {
 		int count = list_holdings(t, schedule, operand, holding);
 		for (int i = 0; i < count; i++) {
-			struct tile_price price =
-			        with_operand(t, schedule, before, operand, &holding[i]);
+			struct tile_price price = *before;
+			if (t->of->loads[operand]) {
+				choose_ports(t, schedule, size, before, &holding[i]);
+				continue;
+			}
+			add_holding(t, schedule, &price, &holding[i]);
 			choose_held(t, schedule, size, &price, operand + 1);
 		}
 		return;
@@ -359,6 +444,8 @@ static void choose_held(struct register_tiler *t, const struct schedule *schedul
 	t->best.dsp = size->rows * row_dsp(t, size->lanes);
 	t->best.schedule.held = arena_copy(
 	        t->of->module->arena, before->held, sizeof *before->held * (size_t)operands);
+	t->best.schedule.ports = arena_copy(t->of->module->arena, before->operand_ports,
+	        sizeof *before->operand_ports * (size_t)operands);
 }
 
 static void price_size(struct register_tiler *t, const struct tile_size *size)
@@ -370,19 +457,40 @@ static void price_size(struct register_tiler *t, const struct tile_size *size)
 		return;
 	struct schedule schedule = schedule_of(t, size);
 	double interval = (double)schedule_interval(t->kernel, &schedule, t->latency);
-	int64_t bits = size->rows * size->lanes * type_bits(t->kernel->type);
+	int64_t bits = size->rows * (t->tree ? 1 : size->lanes) * type_bits(t->kernel->type);
 	struct resources sums = storage_of(t, bits, size->row_tiles * size->lane_tiles);
 	struct tile_price price = { .compute = iterations * interval,
 		/* the results of a block wait while the next block is summed up */
 		.memory = resources_add(sums, sums),
-		.held = ARENA_ARRAY(t->of->module->arena, int64_t, t->of->op->operands + 1) };
+		.held = ARENA_ARRAY(t->of->module->arena, int64_t, t->of->op->operands + 1),
+		.operand_ports =
+		        ARENA_ARRAY(t->of->module->arena, int64_t, t->of->op->operands + 1) };
 	if (t->of->op->operands && schedule_fits(t->of->module, t->of->op, &schedule))
 		choose_held(t, &schedule, size, &price, 0);
+}
+
+/* Is each term a product of two operands that both vary along the loop, so that zeros behind its
+ * last iteration add nothing? */
+static bool pads_with_zeros(const struct kernel *kernel, int loop)
+{
+	int term;
+	if (kernel_combine(kernel, &term) != OP_ADDF)
+		return false;
+	const struct node *product = &kernel->update.node[term];
+	bool zeros = product->kind == NODE_OP && product->code == OP_MULF;
+	for (int k = 0; zeros && k < 2; k++) {
+		const struct node *factor = &kernel->update.node[product->argument[k]];
+		zeros = factor->kind == NODE_OPERAND &&
+		        kernel->operand[factor->integer].stride[loop];
+	}
+	return zeros;
 }
 
 /* May the loop be padded? An operand from another kernel has no elements beyond its edge. */
 static bool can_pad(const struct register_tiler *t, int loop)
 {
+	if (t->kernel->loop[loop].reduction && !pads_with_zeros(t->kernel, loop))
+		return false;
 	for (int j = 0; j < t->of->op->operands; j++)
 		if (!t->of->loads[j] && t->kernel->operand[j].stride[loop])
 			return false;
@@ -402,7 +510,7 @@ static void price_blocks(struct register_tiler *t, int64_t rows, int64_t lanes)
 	        (lanes_padded && !can_pad(t, t->lane)))
 		return;
 	for (int64_t r = 1; r <= row_all; r++)
-		for (int64_t l = 1; row_all % r == 0 && l <= lane_all; l++)
+		for (int64_t l = 1; row_all % r == 0 && l <= (t->tree ? 1 : lane_all); l++)
 			if (lane_all % l == 0)
 				price_size(t,
 				        &(struct tile_size){
@@ -423,11 +531,37 @@ static bool is_outer_product(const struct op *op, int row, int lane)
 	return true;
 }
 
+/* Are there sums along `row` whose terms along `lane` may be added in another order? */
+static bool is_tree(const struct op *op, int row, int lane)
+{
+	int term;
+	const struct kernel *kernel = op->kernel;
+	return row >= 0 && kernel->loop[lane].reduction && !kernel->loop[row].reduction &&
+	        kernel_combine(kernel, &term) == OP_ADDF && kernel->init == 0 &&
+	        !body_uses_counters(&kernel->update);
+}
+
+/* Do two loops form an outer product? */
+static bool has_outer_product(const struct op *op)
+{
+	const struct loop *loop = op->kernel->loop;
+	bool found = false;
+	for (int i = 0; i < op->kernel->loops; i++)
+		for (int j = 0; j < i; j++)
+			found = found ||
+			        (!loop[i].reduction && !loop[j].reduction && loop[i].extent > 1 &&
+			                loop[j].extent > 1 && is_outer_product(op, i, j));
+	return found;
+}
+
 /* Is there no smaller unroll with as few tiles, which takes fewer DSPs and pads less, or is it of
  * whole words of memory ports? */
-static bool is_worth_trying(const struct register_tiler *t, int64_t extent, int64_t unroll)
+static bool is_worth_trying(
+        const struct register_tiler *t, int64_t extent, int64_t unroll, bool tree)
 {
-	int64_t word = PORT_BITS / type_bits(type_scalar(t->of->op->operand[0]->type));
+	int64_t word = PORT_BITS / operand_bits(t, 0);
+	if (tree && unroll < word)
+		return true;
 	return unroll == ceil_div(extent, ceil_div(extent, unroll)) || unroll % word == 0;
 }
 
@@ -452,8 +586,8 @@ static void price_loops(struct register_tiler *t)
 			if (terms % rows == 0 && terms / rows <= lane_extent &&
 			        (rows == 1 || terms / rows > 1) &&
 			        rows * (one + (terms / rows - 1) * more) <= t->limits->dsp &&
-			        is_worth_trying(t, row_extent, rows) &&
-			        is_worth_trying(t, lane_extent, terms / rows))
+			        is_worth_trying(t, row_extent, rows, false) &&
+			        is_worth_trying(t, lane_extent, terms / rows, t->tree))
 				price_blocks(t, rows, terms / rows);
 }
 
@@ -468,8 +602,10 @@ struct tile_choice choose_register_tile(
 		.latency = schedule_chain_latency(of->platform, of->module->arena, kernel),
 		.held = ARENA_ARRAY(of->module->arena, int64_t, of->op->operands + 1),
 		.best_price = HUGE_VAL };
+	bool trees = !has_outer_product(of->op);
 	for (t.lane = 0; t.lane < kernel->loops; t.lane++) {
-		if (kernel->loop[t.lane].reduction || kernel->loop[t.lane].extent == 1)
+		t.tree = kernel->loop[t.lane].reduction;
+		if ((t.tree && !trees) || kernel->loop[t.lane].extent == 1)
 			continue;
 		for (t.row = -1; t.row < kernel->loops; t.row++) {
 			bool rows = t.row >= 0;
@@ -478,9 +614,11 @@ struct tile_choice choose_register_tile(
 			                (kernel->loop[t.row].reduction ||
 			                        kernel->loop[t.row].extent == 1)))
 				continue;
-			bool outer = rows && is_outer_product(of->op, t.row, t.lane);
-			t.most_rows = outer ? kernel->loop[t.row].extent : 1;
-			for (int outside = 0; outside < 2; outside++) {
+			if (t.tree && !is_tree(of->op, t.row, t.lane))
+				continue;
+			bool several = t.tree || (rows && is_outer_product(of->op, t.row, t.lane));
+			t.most_rows = several ? kernel->loop[t.row].extent : 1;
+			for (int outside = t.tree; outside < 2; outside++) {
 				t.rows_outside = outside;
 				price_loops(&t);
 			}

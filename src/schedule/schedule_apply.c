@@ -536,7 +536,8 @@ struct kernel *schedule_apply(struct module *module, const struct platform *plat
 	apply_access(module->arena, schedule, &kernel->result, &to->result);
 	to->update = apply_body(module, schedule, &kernel->update);
 	to->post = apply_body(module, schedule, &kernel->post);
-	if (schedule->padded && schedule_is_tree(kernel, schedule))
+	/* operands of a register tile have zeros there */
+	if (schedule->padded && schedule_is_tree(kernel, schedule) && !schedule->held)
 		drop_padding(module, schedule, kernel, to);
 	to->scheduled = true;
 	to->lanes = schedule->lanes;

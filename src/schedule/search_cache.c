@@ -262,6 +262,8 @@ void search_cache_store_tile(struct map *search_cache, const struct search_key *
 		        arena, schedule->part, sizeof *schedule->part * (size_t)schedule->parts);
 		schedule->held = arena_copy(arena, schedule->held,
 		        sizeof *schedule->held * (size_t)kernel->op->operands);
+		schedule->ports = arena_copy(arena, schedule->ports,
+		        sizeof *schedule->ports * (size_t)kernel->op->operands);
 	}
 	map_set(search_cache, search_key->hex, stored);
 }

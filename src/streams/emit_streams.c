@@ -211,7 +211,8 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 		return demand_stream(s, source, type, 0);
 	const struct type *sent =
 	        schedule_port_type(module, old->kernel, &once, j, old->operand[j]->type, NULL);
-	int ports = tile_ports(stream_lanes(sent), type_bits(type_scalar(sent)));
+	int ports = schedule->ports ? (int)schedule->ports[j]
+	                            : tile_ports(stream_lanes(sent), type_bits(type_scalar(sent)));
 	/* what a folded kernel holds is filled before its first pixel comes; what it takes word by
 	 * word comes as fast as it takes it */
 	bool at_pace = sent == type && kernel_has_reduction(old->kernel) && !type_has_rows(sent);

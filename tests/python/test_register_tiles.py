@@ -4,10 +4,15 @@ multipliers.
 
 import json
 import re
+import sys
 
 import numpy
 import pytest
 from conftest import ROOT, stc
+
+sys.path.insert(0, str(ROOT / "bench"))
+from dense import Kernel
+from dense_sweep import Shape, bound, measure, shapes
 
 BOARDS = ("u280", "u55c", "xc7z020")
 
@@ -197,3 +202,50 @@ def test_sums_of_c_keep_their_order(tmp_path, rows, columns, terms):
     for k in range(terms):
         total = total + given["alpha"] * given["A"][:, k : k + 1] * given["B"][k]
     assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), total)
+
+
+@pytest.mark.parametrize(
+    "rows, columns, board, dsp",
+    [
+        (157, 363, "u55c", 880),  # words of several rows, short last rows and terms
+        (211, 461, "xc7z020", 220),  # three of four ports for one operand, two loaders in the last
+    ],
+)
+def test_a_product_with_a_vector_is_bound_by_multipliers_or_memory(
+    tmp_path, rows, columns, board, dsp
+):
+    """Trees add up the terms of several rows; the vector is held on chip."""
+    kernel = Kernel(A=(rows, columns), x=(columns,))
+    kernel.product("y", "A", "x")
+    options = ("--platform", board, "--kernel-dsp", dsp, "--max-dsp", dsp)
+    design = build(tmp_path, kernel.text("y"), *options)
+    shape = Shape("matvec", (rows, columns), board, dsp)
+    assert simulated(design) <= bound(shape) / 0.6
+    random = numpy.random.default_rng(rows)
+    a = random.standard_normal((rows, columns)).astype(numpy.float32)
+    x = random.standard_normal(columns).astype(numpy.float32)
+    arguments = []
+    for name, array in {"A": a, "x": x}.items():
+        numpy.save(tmp_path / f"{name}.npy", array)
+        arguments += ["--in", f"{name}={tmp_path / name}.npy"]
+    done = stc("run", design, *arguments, "--out", f"y={tmp_path}/y.npy")
+    assert done.returncode == 0, done.stderr
+    numpy.testing.assert_allclose(numpy.load(tmp_path / "y.npy"), a @ x, rtol=1e-4, atol=1e-4)
+    dump = stc("compile", tmp_path / "kernel.mlir", *options, "--stop-after", "choose_loop_orders")
+    assert "padded, ports = " in dump.stdout
+
+
+def test_words_sent_again_come_from_chip_where_memory_would_wait(tmp_path):
+    """Runs of two words would wait for memory: 178,000 of 261,000 cycles."""
+    shape = Shape("conv", (54, 19, 205, 3), "u55c", 2560)
+    options = ("--platform", "u55c", "--kernel-dsp", 2560, "--max-dsp", 2560)
+    design = build(tmp_path, shape.text, *options, "-O1")
+    assert simulated(design) <= 90_000
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_random_shapes_are_near_their_bound(tmp_path, number):
+    """The first shapes of bench/dense_sweep.py: one of each kind."""
+    found = measure(shapes(1, 4)[number], tmp_path)
+    assert not found.refused
+    assert found.part >= 0.66 and abs(found.error) <= 0.05
