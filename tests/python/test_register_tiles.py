@@ -11,8 +11,8 @@ import pytest
 from conftest import ROOT, stc
 
 sys.path.insert(0, str(ROOT / "bench"))
-from dense import Kernel
-from dense_sweep import Shape, bound, measure, shapes
+from dense import Kernel  # noqa: E402
+from dense_sweep import Shape, bound, measure, shapes  # noqa: E402
 
 BOARDS = ("u280", "u55c", "xc7z020")
 
@@ -243,9 +243,9 @@ def test_words_sent_again_come_from_chip_where_memory_would_wait(tmp_path):
     assert simulated(design) <= 90_000
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(3))
 def test_random_shapes_are_near_their_bound(tmp_path, number):
-    """The first shapes of bench/dense_sweep.py: one of each kind."""
-    found = measure(shapes(1, 4)[number], tmp_path)
+    """The first shapes of bench/dense_sweep.py."""
+    found = measure(shapes(1, 3)[number], tmp_path)
     assert not found.refused
-    assert found.part >= 0.66 and abs(found.error) <= 0.05
+    assert found.part >= 0.9 and abs(found.error) <= 0.05
