@@ -1,6 +1,6 @@
 """Compiles and simulates random dense shapes in f32 on three boards.
 
-    dense_sweep.py [--seed=N] [--shapes=N] [--kind=KIND] [--write]
+    dense_sweep.py [seed=N] [shapes=N] [kind=KIND] [--write]
 
 Products of matrices, of a matrix (or its transpose) and a vector, and convolutions. Extents are
 drawn evenly over their magnitudes, a third of them prime. The bound is the larger of two: terms

@@ -25,7 +25,8 @@ struct schedule {
 	/* the parts of the lane loop cover more than its extent; a reduction ignores the excess */
 	bool padded;
 	/* NULL: it is no register tile; else [operands] the part of the schedule from which on
-	 * words that are sent again are held on chip. Sums keep the source's order but for trees. */
+	 * words that are sent again are held on chip. Sums keep the source's order, but for
+	 * trees. */
 	const int64_t *held;
 	/* with `held`: memory ports of each operand; 0: it comes through the loader that small
 	 * operands share */
