@@ -17,8 +17,8 @@ _FLOATS = ("F32", "F16", "BF16", "F64")
 _SINGLE = "accepted is one file that has all tensors"
 _BESIDE = "accepted is the model's config.json beside the file"
 # entries that say nothing about numbers, or what the shapes of the tensors say as well
-_HARMLESS = {"vocab_size", "rope.scaling.finetuned", "rope.dimension_count"}
-_WIDTHS = {"attention.key_length", "attention.value_length"}
+_HARMLESS = {"vocab_size", "rope.scaling.finetuned"}
+_WIDTHS = {"attention.key_length", "attention.value_length", "rope.dimension_count"}
 FREQUENCIES = "rope_freqs.weight"  # by which rotary frequencies are divided
 
 
@@ -75,20 +75,32 @@ class File:
                 "its entries",
                 _BESIDE,
             ) from error
+        if not isinstance(found.get("eos_token_id"), list):
+            found.update(self._special_tokens())
         self._check_entries(found, tables.GGUF_TO_TRANSFORMERS_MAPPING["config"])
         if kind := self.entry(f"{self._architecture}.rope.scaling.type"):
             found.update(self._scaled_positions(kind, found.get("rope_theta")))
         return found
 
+    def _special_tokens(self) -> dict:
+        """Those that the file says: a configuration's own are those of another model."""
+        start = "tokenizer.ggml."
+        ends = {self.entry(f"{start}{name}_token_id") for name in ("eos", "eot")} - {None}
+        return {
+            "bos_token_id": self.entry(f"{start}bos_token_id"),
+            "eos_token_id": sorted(ends) or None,
+            "pad_token_id": self.entry(f"{start}padding_token_id"),
+        }
+
     def _check_entries(self, config: dict, tables: dict[str, dict]) -> None:
         start = f"{self._architecture}."
-        known = tables.get(config["model_type"]) or tables.get(self._architecture) or {}
-        width = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+        table = tables.get(config["model_type"]) or tables.get(self._architecture) or {}
+        known = _HARMLESS.union(name for name, place in table.items() if place not in (None, -1))
         for key in self._reader.fields:
             name = key.removeprefix(start)
-            if not key.startswith(start) or name in known or name in _HARMLESS:
+            if not key.startswith(start) or name in known:
                 continue
-            same = name in _WIDTHS and self.entry(key) == width
+            same = name in _WIDTHS and self.entry(key) == _width(config, name)
             if not same and not name.startswith("rope.scaling."):
                 raise Error(f"{self.path}: the entry '{key}' is not read", _BESIDE)
         for name in self.shapes:
@@ -189,6 +201,17 @@ class File:
                 "is not read",
                 "accepted are types that the package gguf can dequantize",
             ) from error
+
+
+def _width(config: dict, name: str) -> int:
+    """The elements of a head, or those of them that turn with the position."""
+    from transformers import AutoConfig
+
+    made = AutoConfig.for_model(**config)
+    width = getattr(made, "head_dim", None) or made.hidden_size // made.num_attention_heads
+    turned = getattr(made, "rope_parameters", None) or {}
+    factor = turned.get("partial_rotary_factor") or 1.0
+    return int(width * factor) if name.startswith("rope.") else width
 
 
 class Names:

@@ -98,7 +98,8 @@ def write(folder, kind: str = "Q4_0", width: int = HIDDEN, entries=(), tensors=(
     out.add_rope_freq_base(5000.0)
     out.add_vocab_size(WORDS)
     for key, value in entries:
-        (out.add_string if isinstance(value, str) else out.add_float32)(key, value)
+        adders = {str: out.add_string, int: out.add_uint32, float: out.add_float32}
+        adders[type(value)](key, value)
     state = module.state_dict()
     for name, value in state.items():
         numbers, form = value.float().numpy(), getattr(gguf.GGMLQuantizationType, kind)
@@ -190,11 +191,20 @@ def test_frequencies_and_scaled_positions_of_the_file(tmp_path):
     assert torch.equal(logits(models.load(str(path)).with_values()), logits(module))
 
 
+def test_the_files_tokens_end_an_answer(tmp_path):
+    path, _ = write(tmp_path)
+    assert models.load(str(path)).end_tokens() == set()
+    ends = [("tokenizer.ggml.eos_token_id", 7), ("tokenizer.ggml.eot_token_id", 9)]
+    path, _ = write(tmp_path, entries=ends)
+    assert models.load(str(path)).end_tokens() == {7, 9}
+
+
 @pytest.mark.parametrize(
     "how, named",
     [
         (dict(entries=[("llama.attention.sliding_window", 8.0)]), "sliding_window' is not read"),
         (dict(entries=[("llama.rope.scaling.type", "longrope")]), "scaled by 'longrope'"),
+        (dict(entries=[("llama.attention.key_length", 8)]), "key_length' is not read"),
         (dict(tensors=[("blk.0.attn_q.bias", np.ones(HIDDEN, "f"))]), "has no place in the model"),
     ],
 )
