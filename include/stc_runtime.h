@@ -58,6 +58,9 @@ const char *stc_design_error(const stc_design *design);
 /* Times of the last launch: setting inputs and reading outputs since the launch before it, and
  * waiting for the device. */
 int stc_design_times(const stc_design *design, double *host_seconds, double *device_seconds);
+/* Clocks in MHz: at which the device runs (0: it has none), and for which the design was compiled.
+ * The vendor's linker lowers the first without an error where timing fails. */
+int stc_design_clock(const stc_design *design, double *device_mhz, double *design_mhz);
 void stc_design_close(stc_design *design); /* NULL is accepted */
 
 /* The signature: tensors 0, 1, … in the order of the source function, inputs first. Returns

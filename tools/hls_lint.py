@@ -30,7 +30,8 @@ status is 1 if there is any.  Rules:
   D9  counters of a pipelined loop take a cycle         D11 no variable index into registers in a
   recurrence                                            D12 counters are as wide as what they
   count to
-  E4  link.cfg agrees with the code
+  E4  link.cfg agrees with the code                     E5  floorplan.tcl names every process and
+  channel once, channels on the die of their later process
   F5  scalar arguments are 32 or 64 bit integers
 """
 
@@ -40,6 +41,7 @@ from itertools import product
 from pathlib import Path
 
 import hls_counters
+import hls_floorplan
 import hls_memory
 import hls_timing
 from hls_text import Finding, Source, closing, options, split, variable
@@ -865,7 +867,8 @@ def lint(folder):
         findings.append(Finding(str(code), 1, "C1", 'no extern "C" function'))
     if link is None:
         return findings + [Finding(str(folder / "link.cfg"), 1, "E4", "missing")]
-    return findings + check_link(link, kernels)
+    text = "\n".join(path.read_text() for path in files)
+    return findings + check_link(link, kernels) + hls_floorplan.check_dies(code, link, text)
 
 
 def main(arguments):

@@ -175,6 +175,13 @@ int stc_design_times(const stc_design *design, double *host_seconds, double *dev
 	return 0;
 }
 
+int stc_design_clock(const stc_design *design, double *device_mhz, double *design_mhz)
+{
+	*device_mhz = design->design.device.mhz;
+	*design_mhz = design->design.program.mhz;
+	return 0;
+}
+
 void stc_design_close(stc_design *design)
 {
 	if (!design)

@@ -4,7 +4,7 @@
 #include "device.h"
 #include "image/image.h"
 
-#define DESIGN_READS 3 /* version of the design format */
+#define DESIGN_READS 4 /* version of the design format */
 #define DESIGN_RANK_MOST 32
 
 struct design_tensor {

@@ -11,6 +11,12 @@ struct device_buffer {
 	size_t bytes;
 	const char *file; /* initial content from its start; NULL: zeros */
 	void *map;        /* the host's view; set by open */
+	int64_t channel;  /* of memory in which it should be */
+};
+
+struct device_port { /* an argument of the top function */
+	const char *name;
+	int64_t first, last; /* memory channels that it reaches */
 };
 
 struct device_program {
@@ -24,6 +30,9 @@ struct device_program {
 	/* [phases][ports] index of the buffer of each argument of the top function; with several
 	 * phases one more argument selects the phase */
 	int **port;
+	struct device_port *reach; /* [ports] */
+	const char *memory;        /* tag of its memory channels: HBM, DDR, … */
+	double mhz;                /* clock for which it was compiled */
 	/* two more arguments: steps of a launch, and its prompt tokens */
 	bool counts;
 	int tokens, prompt_tokens; /* values of these for the next launch */
@@ -36,6 +45,7 @@ struct device {
 	struct diag *diag;
 	struct device_program *program;
 	void *state; /* private to the class */
+	double mhz;  /* clock at which the program runs; 0: it has none */
 };
 
 /* All but close return false with a diagnostic. */

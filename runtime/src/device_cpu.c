@@ -30,7 +30,7 @@ static bool map_file(struct device *device, struct device_buffer *buffer)
 	int file = open(buffer->file, O_RDONLY | O_CLOEXEC);
 	bool there = file >= 0 && !fstat(file, &status);
 	size_t size = there ? (size_t)status.st_size : 0;
-	bool fits = there && size <= buffer->bytes;
+	bool fits = there && size == buffer->bytes;
 	void *map = fits && size
 	        ? mmap(buffer->map, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0)
 	        : buffer->map;
@@ -42,7 +42,7 @@ static bool map_file(struct device *device, struct device_buffer *buffer)
 		        "cannot be read: %s", strerror(reason));
 	return fits ||
 	        diag_error(device->diag, (struct location){ .file = buffer->file },
-	                "has %zu bytes, more than its buffer's %zu", size, buffer->bytes);
+	                "has %zu bytes, its buffer %zu", size, buffer->bytes);
 }
 
 static bool make_buffer(struct device *device, struct device_buffer *buffer)

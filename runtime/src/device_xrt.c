@@ -2,6 +2,7 @@
  * compares the prototypes here with the headers of XRT 2.13. */
 #define _GNU_SOURCE
 #include "device.h"
+#include "xclbin.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ struct xrt {
 	handle card, kernel;
 	handle *run;    /* [phases] */
 	handle *buffer; /* [buffers] */
+	struct xclbin xclbin;
 };
 #undef FIELD
 
@@ -87,6 +89,10 @@ static bool open_kernel(struct device *device, struct xrt *xrt)
 		return diag_note(device->diag,
 		        "make -C %s/hls xclbin builds it with the vendor's tools", program->folder);
 	}
+	const char *reason = xclbin_read(device->arena, path, &xrt->xclbin);
+	if (reason)
+		return diag_error(device->diag, place, "%s", reason);
+	device->mhz = xrt->xclbin.mhz;
 	xrt->card = xrt->xrtDeviceOpen((unsigned)program->index);
 	if (!xrt->card)
 		return diag_error(
@@ -127,38 +133,73 @@ static bool fill_buffer(struct device *device, int index)
 {
 	const struct device_buffer *buffer = &device->program->buffer[index];
 	FILE *file = buffer->file ? fopen(buffer->file, "rb") : NULL;
+	struct location place = { .file = buffer->file };
+	if (!buffer->file)
+		memset(buffer->map, 0, buffer->bytes);
 	size_t got = file ? fread(buffer->map, 1, buffer->bytes, file) : 0;
 	bool failed = buffer->file && (!file || ferror(file));
+	bool longer = file && fgetc(file) != EOF;
 	if (file)
 		fclose(file);
 	if (failed)
-		return diag_error(device->diag, (struct location){ .file = buffer->file },
-		        "cannot be read: %s", strerror(errno));
-	memset((char *)buffer->map + got, 0, buffer->bytes - got);
+		return diag_error(device->diag, place, "cannot be read: %s", strerror(errno));
+	if (file && (got < buffer->bytes || longer))
+		return diag_error(device->diag, place, "has %s bytes than its buffer's %zu",
+		        longer ? "more" : "fewer", buffer->bytes);
 	return xrt_write(device, index, 0, buffer->bytes);
 }
 
+/* The argument with the buffer that reaches the fewest channels: memory for it is memory for the
+ * others, too. */
 static int port_of(const struct device_program *program, int buffer)
 {
+	int found = -1;
+	int64_t fewest = 0;
 	for (int p = 0; p < program->phases; p++)
-		for (int a = 0; a < program->ports; a++)
-			if (program->port[p][a] == buffer)
-				return a;
+		for (int a = 0; a < program->ports; a++) {
+			int64_t channels = program->reach[a].last - program->reach[a].first;
+			if (program->port[p][a] != buffer || (found >= 0 && channels >= fewest))
+				continue;
+			found = a;
+			fewest = channels;
+		}
+	return found;
+}
+
+/* The memory with the buffer's channel, by its place in the xclbin; -1: none, or the buffer does not
+ * fit. */
+static int bank_of(struct device *device, const struct xrt *xrt, const struct device_buffer *buffer)
+{
+	const char *tag = text_format(
+	        device->arena, "%s[%lld]", device->program->memory, (long long)buffer->channel);
+	for (int m = 0; m < xrt->xclbin.memories; m++)
+		if (!strcmp(xrt->xclbin.memory[m].tag, tag) &&
+		        xrt->xclbin.memory[m].bytes >= (int64_t)buffer->bytes)
+			return m;
 	return -1;
 }
 
 static bool make_buffer(struct device *device, struct xrt *xrt, int index)
 {
+	const struct device_program *program = device->program;
 	struct device_buffer *buffer = &device->program->buffer[index];
-	int port = port_of(device->program, index);
-	int group = port < 0 ? -1 : xrt->xrtKernelArgGroupId(xrt->kernel, port);
-	xrt->buffer[index] =
-	        group >= 0 ? xrt->xrtBOAlloc(xrt->card, buffer->bytes, 0, (uint32_t)group) : NULL;
+	int port = port_of(program, index);
+	if (port < 0) /* no argument reads or writes it */
+		return diag_error(device->diag, NOWHERE, "no argument has buffer %s", buffer->name);
+	int bank = bank_of(device, xrt, buffer);
+	int group = bank >= 0 ? bank : xrt->xrtKernelArgGroupId(xrt->kernel, port);
+	if (group < 0)
+		return diag_error(device->diag, (struct location){ .file = bitstream(device) },
+		        "argument %s of kernel %s is connected to no memory",
+		        program->reach[port].name, program->top);
+	xrt->buffer[index] = xrt->xrtBOAlloc(xrt->card, buffer->bytes, 0, (uint32_t)group);
 	buffer->map = xrt->buffer[index] ? xrt->xrtBOMap(xrt->buffer[index]) : NULL;
 	if (!buffer->map)
 		return diag_error(device->diag, NOWHERE,
-		        "the card has no memory for buffer %s of %zu bytes", buffer->name,
-		        buffer->bytes);
+		        "the card has no memory for buffer %s of %zu bytes of argument %s in "
+		        "%s[%lld]",
+		        buffer->name, buffer->bytes, program->reach[port].name, program->memory,
+		        (long long)buffer->channel);
 	return fill_buffer(device, index);
 }
 
@@ -168,7 +209,10 @@ static bool set_arguments(struct device *device, struct xrt *xrt, int phase)
 	for (int a = 0; a < program->ports; a++)
 		if (xrt->xrtRunSetArg(xrt->run[phase], a, xrt->buffer[program->port[phase][a]]))
 			return diag_error(device->diag, NOWHERE,
-			        "argument %d of kernel %s cannot be set", a, program->top);
+			        "argument %s of kernel %s cannot be set to buffer %s: is it "
+			        "connected to its memory?",
+			        program->reach[a].name, program->top,
+			        program->buffer[program->port[phase][a]].name);
 	if (program->phases > 1 && xrt->xrtRunSetArg(xrt->run[phase], program->ports, phase))
 		return diag_error(
 		        device->diag, NOWHERE, "kernel %s does not take a phase", program->top);

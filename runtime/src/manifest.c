@@ -8,6 +8,7 @@
 #define DIMS_MOST 16 /* maximum loops of a segment (image/image.c) */
 #define BYTES_MOST ((int64_t)1 << 40)
 #define ROWS_MOST ((int64_t)1 << 28)
+#define CHANNELS_MOST 1023
 #define TOKENS_MOST ((int64_t)1 << 24) /* maximum tokens of a launch, and elements of a token */
 
 static const struct {
@@ -310,6 +311,7 @@ static int place_buffer(struct design *design, const struct json *entry, int64_t
 		return buffer->bytes >= (size_t)bytes ? place : -1;
 	*buffer = (struct device_buffer){ .name = name,
 		.bytes = (size_t)bytes,
+		.channel = -1,
 		.file = file_listed(design, file)
 		        ? text_format(design->arena, "%s/%s", design->folder, file)
 		        : NULL };
@@ -331,6 +333,24 @@ static bool read_buffer(struct design *design, const struct json *entry, int *pl
 	return true;
 }
 
+/* The channel of a buffer is that of its first port; a port reaches a range of channels. */
+static bool read_channels(
+        struct design *design, const struct json *entry, int64_t argument, int buffer)
+{
+	struct device_port *reach = &design->program.reach[argument];
+	const struct json *range = json_get(entry, "channels");
+	struct device_buffer *memory = &design->program.buffer[buffer];
+	int64_t channel;
+	if (!in_range(json_get(entry, "channel"), 0, CHANNELS_MOST, &channel) || !range ||
+	        range->kind != JSON_ARRAY || range->count != 2 ||
+	        !in_range(range->first, 0, CHANNELS_MOST, &reach->first) ||
+	        !in_range(range->first->next, reach->first, CHANNELS_MOST, &reach->last))
+		return damaged(design, "has a port without memory channels");
+	reach->name = json_text(entry, "name");
+	memory->channel = memory->channel < 0 ? channel : memory->channel;
+	return true;
+}
+
 /* Reads the buffer of a port, by its name in the phase. */
 static bool read_port(struct design *design, const struct json *entry, const struct json *buffers,
         const int *place, int *port)
@@ -344,7 +364,8 @@ static bool read_port(struct design *design, const struct json *entry, const str
 	for (const struct json *buffer = buffers->first; buffer; buffer = buffer->next, b++)
 		if (text_same(json_text(buffer, "name"), wanted))
 			port[argument] = place[b];
-	return port[argument] >= 0 || damaged(design, "has a port without a buffer");
+	return port[argument] >= 0 ? read_channels(design, entry, argument, port[argument])
+	                           : damaged(design, "has a port without a buffer");
 }
 
 static bool read_memory(struct design *design, const struct json *phase, int *port)
@@ -523,6 +544,7 @@ static bool read_phases(struct design *design, const struct json *manifest)
 	design->phase = ARENA_ARRAY(design->arena, struct design_phase, program->phases);
 	program->buffer = ARENA_ARRAY(design->arena, struct device_buffer, buffers + 1);
 	program->port = ARENA_ARRAY(design->arena, int *, program->phases);
+	program->reach = ARENA_ARRAY(design->arena, struct device_port, program->ports + 1);
 	for (const struct json *entry = first; entry; entry = list ? entry->next : NULL) {
 		design->phase[number].name = list ? json_text(entry, "name") : NULL;
 		if (list && !design->phase[number].name)
@@ -620,8 +642,13 @@ bool manifest_read(struct design *design)
 	design->packed = packed && packed->kind == JSON_BOOL && packed->number > 0;
 	design->program.folder = design->folder;
 	design->program.top = json_text(manifest, "top");
+	design->program.memory = json_text(manifest, "memory");
 	if (!is_identifier(design->program.top))
 		return damaged(design, "names no top function");
+	const struct json *clock = json_get(manifest, "clock_mhz");
+	design->program.mhz = clock && clock->kind == JSON_NUMBER ? clock->number : 0;
+	if (!design->program.memory || design->program.mhz <= 0)
+		return damaged(design, "names no memory or no clock");
 	return check_hash(design, text, size) && read_files(design, json_get(manifest, "files")) &&
 	        lists_program(design) && read_phases(design, manifest);
 }

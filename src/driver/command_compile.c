@@ -118,8 +118,7 @@ static bool emit_code(struct emission *e)
 	        !write_code(session->output, phases, session->platform, name))
 		return false;
 	e->manifest = text_new(session->arena);
-	emit_manifest(phases, name, emit_top_name(session->arena, name), session->weights != NULL,
-	        &e->manifest);
+	emit_manifest(phases, session->platform, name, session->weights != NULL, &e->manifest);
 	return session_stage(session, "simulate");
 }
 

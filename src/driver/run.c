@@ -461,8 +461,12 @@ static bool execute(struct run *run)
 	if (!session_stage(session, "launch") || !launch(run) || !session_stage(session, "save") ||
 	        !save_results(run))
 		return false;
-	text_add(&session->out, "%s: launch %.6f s on %s, host %.6f s\n", run->design.name,
-	        run->design.device_seconds, device, run->design.host_seconds + run->design.pending);
+	text_add(&session->out, "%s: launch %.6f s on %s", run->design.name,
+	        run->design.device_seconds, device);
+	if (run->design.device.mhz > 0)
+		text_add(&session->out, " at %.0f MHz (compiled for %.0f)", run->design.device.mhz,
+		        run->design.program.mhz);
+	text_add(&session->out, ", host %.6f s\n", run->design.host_seconds + run->design.pending);
 	return true;
 }
 

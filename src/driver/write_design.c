@@ -4,6 +4,7 @@
 #include "base/data.h"
 #include "base/json.h"
 #include "emit/emit.h"
+#include "platform/platform.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +23,12 @@ static const struct {
 	{ "runtime/include/hls_stream.h", "hls/csim/hls_stream.h" },
 	{ "runtime/include/hls_streamofblocks.h", "hls/csim/hls_streamofblocks.h" },
 	{ "runtime/include/hls_vector.h", "hls/csim/hls_vector.h" },
+	{ "runtime/hls/csynth.py", "hls/csynth.py" },
 	{ "include/stc_runtime.h", "host/stc_runtime.h" },
 };
+
+/* Dataflow regions that are not what they seem are an error, not a warning. */
+static const char strict[] = "config_dataflow -strict_mode error\n";
 
 static bool copy_headers(struct output *output)
 {
@@ -50,8 +55,12 @@ bool write_code(struct output *output, const struct phases *phases, const struct
 	struct text link = text_new(arena);
 	struct text make = text_new(arena);
 	struct text host = text_new(arena);
-	if (!emit_hls_phases(phases, platform, top, &code))
+	struct text floorplan = text_new(arena);
+	struct placed_cells placement = { .cells = { 0 } };
+	bool several = platform->dies > 1 && emit_only_die(phases) < 0;
+	if (!emit_hls_phases(phases, platform, top, &code, &placement))
 		return false;
+	emit_floorplan(&placement, platform->dies, top, &floorplan);
 	emit_link(phases, platform, top, &link);
 	emit_makefile(platform, top, &make);
 	emit_host(phases, top, &host);
@@ -64,7 +73,10 @@ bool write_code(struct output *output, const struct phases *phases, const struct
 			return false;
 	}
 	return output_file(output, text_format(arena, "hls/%s.cpp", top), code.data, code.size) &&
+	        output_file(output, "hls/strict.tcl", strict, sizeof strict - 1) &&
 	        output_file(output, "hls/link.cfg", link.data, link.size) &&
+	        (!several ||
+	                output_file(output, "hls/floorplan.tcl", floorplan.data, floorplan.size)) &&
 	        output_file(output, "hls/Makefile", make.data, make.size) &&
 	        output_file(output, "host/main.c", host.data, host.size) && copy_headers(output);
 }

@@ -4,7 +4,7 @@
 #define STC_EMIT_H
 #include "ir/ir.h"
 
-#define DESIGN_VERSION 3 /* of the files in a design folder */
+#define DESIGN_VERSION 4 /* of the files in a design folder */
 
 struct platform;
 
@@ -30,21 +30,35 @@ struct phases {
 /* hls/TOP.cpp; false: a diagnostic names an operation that C++ cannot express. */
 bool emit_hls(
         struct module *module, const struct platform *platform, const char *top, struct text *out);
-/* The same for several phases: the kernel's last arguments say which phase runs. */
+struct placed_cell {
+	const char *name; /* in the emitted text */
+	bool process;     /* or a channel */
+	int64_t die;
+};
+struct placed_cells {
+	VEC(struct placed_cell) cells;
+};
+/* The same for several phases: the kernel's last arguments say which phase runs.  placement: gets
+ * the die of every process and channel */
 bool emit_hls_phases(const struct phases *phases, const struct platform *platform, const char *top,
-        struct text *out);
+        struct text *out, struct placed_cells *placement);
+/* hls/floorplan.tcl */
+void emit_floorplan(
+        const struct placed_cells *placement, int dies, const char *top, struct text *out);
+/* The die of all processes; -1: they are on several dies. */
+int64_t emit_only_die(const struct phases *phases);
 /* hls/link.cfg: memory channels, dies */
 void emit_link(const struct phases *phases, const struct platform *platform, const char *top,
         struct text *out);
-/* hls/Makefile: csim, xclbin, host */
+/* hls/Makefile: csim, csynth, xclbin, host */
 void emit_makefile(const struct platform *platform, const char *top, struct text *out);
 /* host/main.c */
 void emit_host(const struct phases *phases, const char *top, struct text *out);
 #define MANIFEST_BEGIN "{\"schema\":1,\"tool\":\"" /* first characters of every manifest.json */
 /* manifest.json up to its list of files: names, shapes, and the layout of host tensors in the
  * buffers of the ports. */
-void emit_manifest(const struct phases *phases, const char *design, const char *top, bool packed,
-        struct text *out);
+void emit_manifest(const struct phases *phases, const struct platform *platform, const char *design,
+        bool packed, struct text *out);
 
 /* Ports of main, as the attributes of its arguments name them. */
 struct memory_port {
@@ -80,6 +94,14 @@ struct kernel_port {
 int emit_kernel_ports(
         struct arena *arena, const struct phases *phases, const struct kernel_port **port);
 int emit_adapters(struct arena *arena, const struct phases *phases);
+struct channel_range {
+	int64_t first, last;
+};
+/* The memory channels of a port's adapter: those of its buffers, and further ones where a channel
+ * cannot hold them.  All ports of an adapter need the same range, since they are one port of the
+ * linker. */
+struct channel_range emit_channels(const struct kernel_port *kernel, int ports,
+        const struct kernel_port *port, const struct platform *platform);
 /* Bytes of a tensor on the host or of a word in memory.  An i1 takes a byte; an i4 too, except in
  * words of several, where two share a byte. */
 int64_t emit_bytes(const struct type *type);

@@ -466,15 +466,59 @@ static void emit_phase(struct emitter *e, struct module *module, struct names *n
 	e->process = NULL;
 }
 
+static void place(struct emitter *e, const char *name, bool process, int64_t die)
+{
+	VEC_PUSH(e->arena, &e->placement->cells, ((struct placed_cell){ name, process, die }));
+}
+
+/* A channel is with the later of its two processes, as the resource model counts it. */
+static void place_channels(struct emitter *e, const struct op *call, int64_t die)
+{
+	for (int i = 0; i < call->operands; i++) {
+		struct value *channel = call->operand[i];
+		const char *name = channel->def ? hls_spelling(e, channel)->text : NULL;
+		bool later = false;
+		for (const struct op *op = call->next; name && op && !later; op = op->next)
+			for (int j = 0; op->code == OP_CALL && j < op->operands; j++)
+				later |= op->operand[j] == channel;
+		if (!name || later)
+			continue;
+		const char *half = hls_channel_half(e, channel->type, name);
+		place(e, name, false, die);
+		if (half)
+			place(e, half, false, die);
+	}
+}
+
+static void place_cells(struct emitter *e)
+{
+	for (const struct op *op = e->main->region[0]->first; op; op = op->next) {
+		if (op->code != OP_CALL)
+			continue;
+		const char *symbol = attr_text_or(op, KEY_CALLEE, "");
+		const struct op *process = module_find(e->module, symbol);
+		int64_t die = process ? attr_integer_or(process, KEY_STREAM_DIE, 0) : 0;
+		const struct rewinding *two = rewinding_of(e, op);
+		if (two) {
+			place(e, two->counts, true, die);
+			place(e, two->function, true, die);
+			place(e, two->queue, false, die);
+		} else {
+			place(e, map_get(&e->processes, symbol), true, die);
+		}
+		place_channels(e, op, die);
+	}
+}
+
 bool emit_hls(
         struct module *module, const struct platform *platform, const char *top, struct text *out)
 {
-	return emit_hls_phases(
-	        &(struct phases){ 1, &(struct phase){ NULL, module } }, platform, top, out);
+	return emit_hls_phases(&(struct phases){ 1, &(struct phase){ NULL, module } }, platform,
+	        top, out, &(struct placed_cells){ .cells = { 0 } });
 }
 
 bool emit_hls_phases(const struct phases *phases, const struct platform *platform, const char *top,
-        struct text *out)
+        struct text *out, struct placed_cells *placement)
 {
 	struct arena *arena = phases->phase[0].module->arena;
 	struct text processes = text_new(arena);
@@ -485,6 +529,7 @@ bool emit_hls_phases(const struct phases *phases, const struct platform *platfor
 		.types = map_new(arena),
 		.typedefs = text_new(arena),
 		.helpers = text_new(arena),
+		.placement = placement,
 		.made = map_new(arena) };
 	struct names names = names_new(arena);
 	struct top all = { .phases = phases,
@@ -496,6 +541,7 @@ bool emit_hls_phases(const struct phases *phases, const struct platform *platfor
 	for (int p = 0; p < phases->count; p++) {
 		const char *own = phases->count > 1 ? phases->phase[p].name : "token";
 		emit_phase(&e, phases->phase[p].module, &names);
+		place_cells(&e);
 		blocks = blocks || has_blocks(e.main);
 		if (own_regions)
 			write_phase(&e, all.region[p] = names_add(&names, "region_", own), &region);

@@ -60,6 +60,7 @@ struct emitter {
 	struct map rewinding_of; /* symbol -> struct rewinding */
 	struct map types;        /* C++ name -> type that has a typedef */
 	struct text typedefs, helpers;
+	struct placed_cells *placement;
 	struct map made; /* helper functions already emitted */
 	bool failed;
 	bool narrow;  /* half floats or 4-bit integers are used */
@@ -135,6 +136,8 @@ int hls_nest(struct op *nest, struct op *loop[NEST_MOST]);
 bool hls_is_nest(struct op *nest);
 /* Emits a nest as one loop.  path: datapath whose arrays have dependence distances, or NULL. */
 void hls_one_loop(struct emitter *e, struct op *nest, const struct datapath *path);
+/* The pragma of a pipelined loop, and how many stages the timing model gives it. */
+void hls_pipeline(struct emitter *e, const struct op *loop);
 /* Emits a nest over consecutive words of a port as one loop, whose counter is the word's number. */
 void hls_run(struct emitter *e, struct op *nest);
 /* The counters of a nest that one loop counts: registers as narrow as the extents. */

@@ -217,6 +217,30 @@ void hls_iteration(struct emitter *e, const struct counters *counters, const cha
 	e->depth -= counters->loops;
 }
 
+/* The stages that the timing model gives the loop's body.  value->id stays what it is. */
+static int64_t stages_of(struct emitter *e, const struct block *body)
+{
+	VEC(int) ids = { 0 };
+	size_t next = 0;
+	for (const struct op *op = body->first; op; op = op->next)
+		for (int i = 0; i < op->results; i++)
+			VEC_PUSH(e->arena, &ids, op->result[i]->id);
+	int64_t stages = timing_depth(e->platform, body);
+	for (const struct op *op = body->first; op; op = op->next)
+		for (int i = 0; i < op->results; i++)
+			op->result[i]->id = ids.data[next++];
+	return stages;
+}
+
+void hls_pipeline(struct emitter *e, const struct op *loop)
+{
+	bool flushes = text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp");
+	text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n",
+	        (long long)attr_integer_or(loop, KEY_STREAM_PIPELINE, 1),
+	        flushes ? " style=flp" : "");
+	hls_line(e, "\t// modelled stages: %lld", (long long)stages_of(e, loop->region[0]));
+}
+
 void hls_one_loop(struct emitter *e, struct op *nest, const struct datapath *path)
 {
 	struct counters counters = hls_counters(e, nest, path, false);
@@ -233,16 +257,13 @@ void hls_one_loop(struct emitter *e, struct op *nest, const struct datapath *pat
 		text_add(&product, "%s%s", l ? " * " : "", counters.trips[l]);
 	}
 	bool wide = most > INT32_MAX;
-	bool flushes = text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp");
 	hls_flush(e);
 	hls_counters_declare(e, &counters, &e->body, hls_margin(e));
 	hls_line(e, "for (%s %s = 0; %s < %s%s; %s++) {", wide ? "int64_t" : "int", all, all,
 	        wide ? "int64_t(1) * " : "", product.data, all);
 	if (run_time)
 		text_add(&e->body, "#pragma HLS loop_tripcount max=%.0f\n", most);
-	text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n",
-	        (long long)attr_integer_or(counters.loop[loops - 1], KEY_STREAM_PIPELINE, 1),
-	        flushes ? " style=flp" : "");
+	hls_pipeline(e, counters.loop[loops - 1]);
 	if (path)
 		hls_distances(e, path);
 	e->indent++;
@@ -264,10 +285,9 @@ void hls_run(struct emitter *e, struct op *nest)
 		hls_bind(e, loop[l]->region[0]->argument[0],
 		        (struct spelling){ .text = l + 1 < loops ? "0" : word, .atomic = true });
 	}
-	bool flushes = text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp");
 	hls_line(e, "for (int %s = 0; %s < %s; %s++) {", word, word, trips.data, word);
 	text_add(&e->body, "#pragma HLS loop_tripcount max=%.0f\n", most);
-	text_add(&e->body, "#pragma HLS pipeline II=1%s\n", flushes ? " style=flp" : "");
+	hls_pipeline(e, loop[loops - 1]);
 	e->indent++;
 	e->depth += loops;
 	add_bodies(e, loop, loops);

@@ -588,10 +588,7 @@ void hls_loop(struct emitter *e, struct op *op)
 		text_add(&e->body, "#pragma HLS loop_tripcount max=%lld\n",
 		        (long long)timing_most_trips(op));
 	if (interval)
-		text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)interval,
-		        text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp")
-		                ? " style=flp"
-		                : "");
+		hls_pipeline(e, op);
 	if (interval)
 		hls_sequential_pragmas(e, op);
 	e->indent++;

@@ -3,8 +3,7 @@
 #include "emit/emit.h"
 #include "platform/platform.h"
 
-/* The die of all processes; -1: they are on several dies. */
-static int64_t only_die(const struct phases *phases)
+int64_t emit_only_die(const struct phases *phases)
 {
 	int64_t die = -2;
 	for (int p = 0; p < phases->count; p++)
@@ -18,11 +17,8 @@ static int64_t only_die(const struct phases *phases)
 	return die < 0 ? -1 : die;
 }
 
-/* The memory channels of a port's adapter: those of its buffers, and further ones where a channel
- * cannot hold them.  All ports of an adapter need the same range, since they are one port of the
- * linker. */
-static void add_channels(const struct kernel_port *kernel, int ports,
-        const struct kernel_port *port, const struct platform *platform, struct text *out)
+struct channel_range emit_channels(const struct kernel_port *kernel, int ports,
+        const struct kernel_port *port, const struct platform *platform)
 {
 	int64_t more =
 	        port->adapter_bytes > 0 ? (port->adapter_bytes - 1) / platform->channel_bytes : 0;
@@ -39,22 +35,23 @@ static void add_channels(const struct kernel_port *kernel, int ports,
 		last = platform->channels - 1;
 		first = last - more < first ? last - more : first;
 	}
-	text_add(out, "%s[%lld", platform->memory_tag, (long long)first);
-	if (last > first)
-		text_add(out, ":%lld", (long long)last);
-	text_add(out, "]\n");
+	return (struct channel_range){ first, last };
 }
 
 void emit_link(const struct phases *phases, const struct platform *platform, const char *top,
         struct text *out)
 {
 	const struct kernel_port *kernel;
-	int64_t die = only_die(phases);
+	int64_t die = emit_only_die(phases);
 	int ports = emit_kernel_ports(out->arena, phases, &kernel);
 	text_add(out, "[connectivity]\nnk=%s:1:%s_1\n", top, top);
 	for (int i = 0; i < ports; i++) {
-		text_add(out, "sp=%s_1.%s:", top, kernel[i].port.name);
-		add_channels(kernel, ports, &kernel[i], platform, out);
+		struct channel_range range = emit_channels(kernel, ports, &kernel[i], platform);
+		text_add(out, "sp=%s_1.%s:%s[%lld", top, kernel[i].port.name, platform->memory_tag,
+		        (long long)range.first);
+		if (range.last > range.first)
+			text_add(out, ":%lld", (long long)range.last);
+		text_add(out, "]\n");
 	}
 	if (die >= 0 && platform->dies > 1)
 		text_add(out, "slr=%s_1:SLR%lld\n", top, (long long)die);

@@ -1,7 +1,15 @@
 /* Writes manifest.json: the inputs, outputs, buffers and ports of a design for the runtime. */
 #include "base/json.h"
 #include "emit/emit.h"
+#include "platform/platform.h"
 #include "predict/feedback.h"
+
+/* What the parts of a manifest are made of. */
+struct manifest {
+	const struct platform *platform;
+	int ports; /* of the kernel */
+	const struct kernel_port *kernel;
+};
 
 static void add_integers(const int64_t *integers, int count, struct text *out)
 {
@@ -125,13 +133,17 @@ static void add_buffer(const struct attr *buffer, struct text *out)
 	text_add(out, "]}");
 }
 
-static void add_port(struct memory_port port, int argument, struct text *out)
+static void add_port(
+        const struct manifest *manifest, struct memory_port port, int argument, struct text *out)
 {
+	struct channel_range range = emit_channels(
+	        manifest->kernel, manifest->ports, &manifest->kernel[argument], manifest->platform);
 	text_add(out, "{");
 	add_member("name", port.name, out);
 	text_add(out, ",\"argument\":%d,", argument);
 	add_member("buffer", port.buffer, out);
-	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\"}", (long long)port.channel,
+	text_add(out, ",\"channel\":%lld,\"channels\":[%lld,%lld],\"direction\":\"%s\"}",
+	        (long long)port.channel, (long long)range.first, (long long)range.last,
 	        port.write ? "write" : "read");
 }
 
@@ -154,7 +166,8 @@ static void add_feedback(const struct op *main, struct text *out)
 	        (long long)feedback.most);
 }
 
-static void add_signature(const struct module *module, struct text *out)
+static void add_signature(
+        const struct manifest *manifest, const struct module *module, struct text *out)
 {
 	const struct op *main = module_main(module);
 	const struct attr *buffers = attr_get(main, KEY_STREAM_BUFFERS);
@@ -168,28 +181,33 @@ static void add_signature(const struct module *module, struct text *out)
 	text_add(out, "],\n\"ports\":[");
 	for (int i = 0; i < emit_ports(module); i++) {
 		text_add(out, "%s\n  ", i ? "," : "");
-		add_port(emit_port(main, i), emit_argument(main, i), out);
+		add_port(manifest, emit_port(main, i), emit_argument(main, i), out);
 	}
 	text_add(out, "]");
 	add_feedback(main, out);
 }
 
-void emit_manifest(const struct phases *phases, const char *design, const char *top, bool packed,
-        struct text *out)
+void emit_manifest(const struct phases *phases, const struct platform *platform, const char *design,
+        bool packed, struct text *out)
 {
+	struct manifest manifest = { .platform = platform };
+	manifest.ports = emit_kernel_ports(out->arena, phases, &manifest.kernel);
 	text_add(out, MANIFEST_BEGIN "%s\",\"design\":%d,\n", STC_VERSION, DESIGN_VERSION);
 	add_member("name", design, out);
 	text_add(out, ",");
-	add_member("top", top, out);
+	add_member("top", emit_top_name(out->arena, design), out);
+	text_add(out, ",");
+	add_member("memory", platform->memory_tag, out);
+	text_add(out, ",\"clock_mhz\":%.10g", platform->clock_mhz);
 	text_add(out, ",\"packed\":%s,\n", packed ? "true" : "false");
 	if (phases->count == 1)
-		add_signature(phases->phase[0].module, out);
+		add_signature(&manifest, phases->phase[0].module, out);
 	for (int p = 0; phases->count > 1 && p < phases->count; p++) {
 		text_add(out, p ? ",\n" : "\"phases\":[");
 		text_add(out, "{");
 		add_member("name", phases->phase[p].name, out);
 		text_add(out, ",\n");
-		add_signature(phases->phase[p].module, out);
+		add_signature(&manifest, phases->phase[p].module, out);
 		text_add(out, "}");
 	}
 	text_add(out, phases->count > 1 ? "],\n" : ",\n");

@@ -382,6 +382,24 @@ static int die_of_channel(const struct design_cost *design, const struct value *
 	return die;
 }
 
+/* The boundaries between the dies of the channel's first and last process. */
+static void add_wires(struct design_cost *design, const struct op *op)
+{
+	int low = PLATFORM_DIES;
+	int high = 0;
+	for (int i = 0; i < design->processes; i++)
+		for (int j = 0; j < design->process[i].call->operands; j++)
+			if (design->process[i].call->operand[j] == op->result[0]) {
+				int die = design->process[i].die;
+				low = die < low ? die : low;
+				high = die > high ? die : high;
+			}
+	for (int die = low; die < high; die++) {
+		design->wires[die] += type_bits(op->result[0]->type->element);
+		design->crossings[die]++;
+	}
+}
+
 static void add_channel(const struct platform *platform, struct design_cost *design, struct op *op)
 {
 	int die = die_of_channel(design, op->result[0]);
@@ -389,6 +407,8 @@ static void add_channel(const struct platform *platform, struct design_cost *des
 	design->channel[design->channels++] = (struct channel_cost){ op, die, cost,
 		op->result[0]->type->depth, memory_bytes(op), needed_bytes(op) };
 	design->die[die] = resources_add(design->die[die], cost);
+	if (op->code == OP_FIFO)
+		add_wires(design, op);
 }
 
 struct design_cost design_cost(

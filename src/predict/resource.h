@@ -51,6 +51,8 @@ struct design_cost {
 	struct process_cost *process; /* in the order of calls */
 	struct channel_cost *channel;
 	struct resources die[PLATFORM_DIES], total;
+	int64_t wires[PLATFORM_DIES]; /* data of FIFOs over the boundary of dies d and d + 1 */
+	int crossings[PLATFORM_DIES]; /* FIFOs over it */
 };
 
 struct design_cost design_cost(

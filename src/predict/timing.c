@@ -61,12 +61,12 @@ int64_t operands_ready(const struct op *op)
 	return ready;
 }
 
-/* The longest latency path through a block; value->id: cycle in which a value is ready. */
-static int64_t block_depth(const struct timing_walk *timing_walk, const struct block *block)
+/* value->id: cycle in which a value is ready. */
+int64_t timing_depth(const struct platform *platform, const struct block *block)
 {
 	int64_t depth = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t ready = operands_ready(op) + operation_latency(timing_walk->platform, op);
+		int64_t ready = operands_ready(op) + operation_latency(platform, op);
 		for (int i = 0; i < op->results; i++)
 			op->result[i]->id = (int)ready;
 		depth = ready > depth ? ready : depth;
@@ -291,7 +291,7 @@ static int64_t loop_cycles(struct timing_walk *timing_walk, const struct op *loo
 	if (timing_walk->rewinding)
 		return (int64_t)(interval * (double)trips);
 	return (int64_t)(interval * (double)(trips - 1)) +
-	        block_depth(timing_walk, loop->region[0]) + own;
+	        timing_depth(timing_walk->platform, loop->region[0]) + own;
 }
 
 static int64_t block_cycles(

@@ -71,6 +71,8 @@ int64_t timing_run_time_at(const struct op *op, int extents, const struct extent
 int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent);
 /* Most trips of a loop, whatever the run-time extents and in whatever layer. */
 int64_t timing_most_trips(const struct op *loop);
+/* Stages of a pipelined loop with this body: the longest latency path through it. */
+int64_t timing_depth(const struct platform *platform, const struct block *body);
 /* latency in cycles from operands to result */
 int operation_latency(const struct platform *platform, const struct op *op);
 /* The cycle in which the last operand of an op is ready, where value->id of each value of the op's

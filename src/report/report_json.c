@@ -19,6 +19,16 @@ void report_resources(struct text *out, const char *key, struct resources r)
 	        (long long)r.uram);
 }
 
+static void add_boundaries(struct text *out, const struct report *report)
+{
+	text_add(out, "  \"boundaries\": [");
+	for (int i = 0; i + 1 < report->platform->dies; i++)
+		text_add(out, "%s{\"fifos\": %d, \"wires\": %lld, \"available\": %lld}",
+		        i ? ", " : "", report->cost.crossings[i], (long long)report->cost.wires[i],
+		        (long long)report->platform->crossing_wires);
+	text_add(out, "],\n");
+}
+
 static void add_dies(struct text *out, const struct report *report)
 {
 	text_add(out, "  \"dies\": [");
@@ -206,6 +216,7 @@ void report_json(const struct report *report, struct text *out)
 	report_resources(out, "resources", report->cost.total);
 	report_resources(out, "available", platform_total(platform));
 	add_dies(out, report);
+	add_boundaries(out, report);
 	text_add(out, "  \"ports\": %d,\n", report->cost.ports);
 	report_layer_json(report, out);
 	add_fifos(report, out);

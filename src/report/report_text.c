@@ -213,6 +213,11 @@ void report_text(const struct report *report, struct text *out)
 	for (int i = 0; i < report->platform->dies && report->platform->dies > 1; i++)
 		report_table(out, text_format(out->arena, "die %d", i), cost->die[i],
 		        report->platform->die[i]);
+	for (int i = 0; i + 1 < report->platform->dies; i++)
+		text_add(out,
+		        "dies %d and %d    %lld wires of %d FIFOs between them, %lld there are\n",
+		        i, i + 1, (long long)cost->wires[i], cost->crossings[i],
+		        (long long)report->platform->crossing_wires);
 	text_add(out, "\nprocesses       %d\nmemory ports    %d of %d\n", cost->processes,
 	        cost->ports, report->platform->ports);
 	text_add(out,

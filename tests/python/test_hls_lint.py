@@ -637,6 +637,51 @@ def test_missing_link_is_found(tmp_path):
     assert rules(lint(tmp_path, GOOD, None)) == {"E4"}
 
 
+REGION = """\
+\thls::stream<float, 2> s_w("s_w");
+\thls::stream<float, 2> s_s("s_s");
+\thls::stream<float, 2> s_y("s_y");
+\tST_PROCESS(p_load, m_w, s_w);
+\tST_PROCESS(p_sum, s_w, s_s);
+\tST_PROCESS(p_last, s_s, s_y);
+\tST_PROCESS(p_store, s_y, m_y);
+"""
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("", "", None),
+        ("\tp_sum_U0\n", "", "p_sum_U0 is on no die"),
+        ("\ts_s_U\n", "", "s_s_U is on no die"),
+        ("\ts_s_U\n", "\ts_s_U\n\ts_s_U\n", "s_s_U is placed twice"),
+        ("p_sum_U0", "p_sum_U1", "p_sum_U1 is no process or channel"),
+        ("place 1 {\n", "place 1 {\n\ts_y_U\n", "s_y is on die 1, p_store_U0 on die 0"),
+        ("place 1 {\n", "place 1 {\n\tp_store_U0\n", "memory ports are on several dies"),
+    ],
+)
+def test_floorplan(tmp_path, old, new, message):
+    sys.path.insert(0, str(ROOT / "tools"))
+    import hls_floorplan
+
+    dies = {0: ["p_load_U0", "p_store_U0", "s_y_U"], 1: ["p_sum_U0", "s_w_U", "p_last_U0", "s_s_U"]}
+    text = "".join(f"place {d} {{\n" + "".join(f"\t{c}\n" for c in dies[d]) + "}\n" for d in dies)
+    assert old in text
+    moved = text.replace("\t" + new.split("\t")[-1], "") if new.startswith("place") else text
+    (tmp_path / "floorplan.tcl").write_text(moved.replace(old, new) if old else text)
+    found = hls_floorplan.check_floorplan(tmp_path / "floorplan.tcl", REGION)
+    assert {f.rule for f in found} == (set() if message is None else {"E5"})
+    assert message is None or any(message in f.message for f in found), found
+
+
+def test_several_dies_need_a_floorplan(tmp_path):
+    (tmp_path / "hls").mkdir()
+    (tmp_path / "hls" / "Makefile").write_text("TOP = top\nPART = xcu55c-fsvh2892-2L-e\n")
+    link = LINK.replace("slr=top_1:SLR0\n", "")
+    assert link != LINK and rules(lint(tmp_path, GOOD, link)) == {"E5"}
+    assert lint(tmp_path, GOOD, LINK).stdout == ""
+
+
 def test_ports_may_share_a_bundle_with_a_channel_each(tmp_path):
     code = GOOD.replace("port=m_y bundle=m_y", "port=m_y bundle=m_y channel=0").replace(
         "port=m_z bundle=m_z", "port=m_z bundle=m_y channel=1"

@@ -52,8 +52,9 @@ static bool write_all(struct design_case *c, struct output *output, struct weigh
 {
 	const struct phases phases = { 1, &(struct phase){ NULL, c->module } };
 	struct text manifest = text_new(c->arena);
-	emit_manifest(&phases, "net", emit_top_name(c->arena, "net"), weights != NULL, &manifest);
-	return write_code(output, &phases, platform_load(c->arena, &c->diag, "u55c"), "net") &&
+	const struct platform *platform = platform_load(c->arena, &c->diag, "u55c");
+	emit_manifest(&phases, platform, "net", weights != NULL, &manifest);
+	return write_code(output, &phases, platform, "net") &&
 	        pack_weights(output, c->module, weights, NULL) && write_manifest(output, &manifest);
 }
 

@@ -376,7 +376,7 @@ static void refuses_edited(const char *from, const char *to, const char *part)
 static void refuses_edited_manifests(void **unused)
 {
 	(void)unused;
-	refuses_edited("\"design\":3", "\"design\":1", "the design has version 1");
+	refuses_edited("\"design\":4", "\"design\":1", "the design has version 1");
 	refuses_edited("\"schema\":1", "\"schema\":7", "not the manifest of a design");
 	refuses_edited("{", "[", "is no JSON");
 	refuses_edited("\"offset\":72,", "\"offset\":73,", "'x' that reaches beyond");
@@ -392,6 +392,9 @@ static void refuses_edited_manifests(void **unused)
 	        "\"name\":\"q\",\"role\":\"weight\",\"offset\"", "no input or output");
 	refuses_edited("\"argument\":1", "\"argument\":9", "damaged port");
 	refuses_edited("\"argument\":1", "\"argument\":0", "damaged port");
+	refuses_edited("\"channels\":[", "\"channels\":[-1,", "without memory channels");
+	refuses_edited("\"clock_mhz\":", "\"clock_mhz\":-", "names no memory or no clock");
+	refuses_edited("\"memory\":\"", "\"memories\":\"", "names no memory or no clock");
 	refuses_edited("\"buffer\":\"w", "\"buffer\":\"v", "without a buffer");
 	refuses_edited("\"shape\":[8,8]", "\"shape\":[8,4611686018427387904]", "impossible shape");
 	refuses_edited("\"top\":\"", "\"top\":\"a b", "no top function");
