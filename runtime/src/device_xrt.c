@@ -166,7 +166,7 @@ static int port_of(const struct device_program *program, int buffer)
 	return found;
 }
 
-/* The memory with the buffer's channel, by its place in the xclbin; -1: none, or it is too small. */
+/* The memory with the buffer's channel, by its place in the xclbin; -1: none is large enough. */
 static int bank_of(struct device *device, const struct xrt *xrt, const struct device_buffer *buffer)
 {
 	const char *tag = text_format(
