@@ -19,9 +19,10 @@ enum {
 	SEARCH_SPACE = 512,
 	LIST = 1024,
 	COMPLETION = 2048,
+	MODEL = 4096,
 	DESIGN = COMPILE | EXPLORE,
-	ALL = 0xfff,
-	TOOL = 0x1000 /* not an option of the Python package */
+	ALL = 0x1fff,
+	TOOL = 0x2000 /* not an option of the Python package */
 };
 
 const struct command commands[] = {
@@ -38,6 +39,9 @@ const struct command commands[] = {
 	{ "simulate", "DIR",
 	        "simulate the cycles of a design or hardware-level dump and report the bottleneck",
 	        true, command_simulate, SIMULATE, false },
+	{ "model", "FILE",
+	        "model the times and resources of a design in HLS C++ with pragmas", true,
+	        command_model, MODEL, false },
 	{ "platforms", NULL, "list the platforms", false, command_platforms, PLATFORMS, false },
 	{ "search-space", NULL,
 	        "list the design parameters that `stc explore` varies and their candidate values",

@@ -75,6 +75,7 @@ bool command_search_space(struct session *session);
 bool command_check(struct session *session);
 bool command_run(struct session *session);
 bool command_simulate(struct session *session);
+bool command_model(struct session *session);
 bool command_platforms(struct session *session);
 bool command_passes(struct session *session);
 bool command_itensor(struct session *session);

@@ -48,7 +48,7 @@ static const struct math_function functions[] = {
 
 static const struct c_value refused = { .node = -1 };
 
-static enum op_code code_of(const char *name)
+enum op_code c_math_code(const char *name)
 {
 	size_t size = strlen(name);
 	if (text_same(name, "abs") || text_same(name, "labs") || text_same(name, "llabs"))
@@ -159,7 +159,7 @@ struct c_value c_call(struct c_reader *reader, CXCursor cursor)
 	CXCursor expression;
 	if (returned(reader, function, &expression))
 		return inlined(reader, cursor, function, expression);
-	enum op_code code = code_of(name);
+	enum op_code code = c_math_code(name);
 	struct c_type type = c_type_of(reader, clang_getCursorType(cursor));
 	int arguments = clang_Cursor_getNumArguments(cursor);
 	if (code == OP_NONE || arguments != op_info[code].operands || !type.type)

@@ -51,10 +51,8 @@ static bool report_error(struct c_reader *reader)
 	return true;
 }
 
-static bool parse(struct c_reader *reader, CXIndex index)
+bool c_parse(struct c_reader *reader, CXIndex index, const char **argument, int count)
 {
-	int count;
-	const char **argument = arguments_of(reader, &count);
 	struct CXUnsavedFile own = { reader->source->file, reader->source->text,
 		(unsigned long)reader->source->size };
 	enum CXErrorCode code = clang_parseTranslationUnit2(index, reader->source->file, argument,
@@ -95,7 +93,7 @@ static enum CXChildVisitResult find_functions(CXCursor cursor, CXCursor parent, 
 	return CXChildVisit_Continue;
 }
 
-static bool find_function(struct c_reader *reader)
+bool c_find_function(struct c_reader *reader)
 {
 	const char *top = reader->options->top;
 	struct diag *diag = reader->module->diag;
@@ -235,7 +233,7 @@ static bool read_body(struct c_reader *reader)
 
 static bool read_function(struct c_reader *reader)
 {
-	if (!find_function(reader))
+	if (!c_find_function(reader))
 		return false;
 	clang_visitChildren(reader->function, find_assigned, reader);
 	if (!read_sizes(reader))
@@ -264,9 +262,11 @@ struct region *c_read(
 		.symbols = map_new(arena),
 		.assigned = map_new(arena),
 		.sizes = map_new(arena) };
+	int count;
+	const char **argument = arguments_of(&reader, &count);
 	cxx_enter(arena_guard(reader.arena));
 	CXIndex index = clang_createIndex(0, 0);
-	bool good = parse(&reader, index) && read_function(&reader);
+	bool good = c_parse(&reader, index, argument, count) && read_function(&reader);
 	if (reader.unit)
 		clang_disposeTranslationUnit(reader.unit);
 	clang_disposeIndex(index);

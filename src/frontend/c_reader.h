@@ -98,6 +98,10 @@ bool c_enter(struct c_reader *reader, CXCursor cursor);
 void c_leave(struct c_reader *reader);
 
 /* --- c_read.c --- */
+/* false after a diagnostic: clang does not take the file. */
+bool c_parse(struct c_reader *reader, CXIndex index, const char **argument, int count);
+/* The function that the options name, or the only one. */
+bool c_find_function(struct c_reader *reader);
 /* The statements of a void function. */
 bool c_function_body(struct c_reader *reader, CXCursor definition);
 
@@ -141,6 +145,8 @@ struct c_value c_read_element(
 struct c_value c_call(struct c_reader *reader, CXCursor cursor);
 /* false after a diagnostic: the function calls itself, or the call lacks arguments. */
 bool c_check_call(struct c_reader *reader, CXCursor call, CXCursor definition);
+/* The operation of a function of math.h; OP_NONE: there is none of that name. */
+enum op_code c_math_code(const char *name);
 
 /* --- c_inline.c --- */
 /* A call as a statement: the function's body, its parameters bound to the arguments. */

@@ -1,6 +1,7 @@
-/* Reads a C function. This room is the only one that knows libclang. */
+/* Reads a C function, or a design in HLS C++. This room is the only one that knows libclang. */
 #ifndef STC_FRONTEND_H
 #define STC_FRONTEND_H
+#include "frontend/cpp_design.h"
 #include "frontend/region.h"
 
 struct c_list {
@@ -27,6 +28,9 @@ const char *c_function_of(enum op_code code);
 bool c_is_source(const char *file);
 /* NULL after diagnostics in module->diag. */
 struct region *c_read(
+        struct module *module, const struct c_options *options, const struct c_source *source);
+/* The same of HLS C++ with pragmas, for a model of its times. */
+struct cpp_design *cpp_read(
         struct module *module, const struct c_options *options, const struct c_source *source);
 
 #endif

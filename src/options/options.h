@@ -46,6 +46,7 @@ struct options {
 	        macro, include, define;
 	const char *top;    /* of C: the function; NULL: the only one */
 	bool reassociate;   /* of C: the order of sums is free */
+	const char *clock;  /* of a model: a period in ns; NULL: the platform's */
 	const char *device; /* NULL: cpu */
 	const char *with;   /* module of a second phase (--second-phase); NULL: none */
 	const char *phase;  /* NULL: the first */
