@@ -2,7 +2,8 @@
 #pragma once
 #include "hls_numbers.h"
 #include "math.h"
-namespace hls {
+namespace hls
+{
 float sqrt(float);
 double sqrt(double);
 float sqrtf(float);

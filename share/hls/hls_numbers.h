@@ -2,7 +2,15 @@
 // extent of the only member is the width. Their arithmetic is that of the built-in integers that
 // they convert to.
 #pragma once
-enum ap_q_mode { AP_RND, AP_RND_ZERO, AP_RND_MIN_INF, AP_RND_INF, AP_RND_CONV, AP_TRN, AP_TRN_ZERO };
+enum ap_q_mode {
+	AP_RND,
+	AP_RND_ZERO,
+	AP_RND_MIN_INF,
+	AP_RND_INF,
+	AP_RND_CONV,
+	AP_TRN,
+	AP_TRN_ZERO
+};
 enum ap_o_mode { AP_SAT, AP_SAT_ZERO, AP_SAT_SYM, AP_WRAP, AP_WRAP_SM };
 template <int W> struct ap_int {
 	unsigned char bit_[W];

@@ -1,7 +1,8 @@
 // Declarations by which a design in HLS C++ is read; nothing here runs.
 #pragma once
 #include "hls_numbers.h"
-namespace hls {
+namespace hls
+{
 template <class T, int DEPTH = 0> struct stream {
 	T element_[1];
 	stream();

@@ -61,7 +61,8 @@ extern "C" float fmodf(float, float);
 extern "C" double atan2(double, double);
 extern "C" float atan2f(float, float);
 extern "C" int abs(int);
-namespace std {
+namespace std
+{
 float sqrt(float);
 using ::sqrt;
 float exp(float);

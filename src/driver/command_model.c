@@ -24,7 +24,7 @@ static struct c_list c_list_of(const struct option_list *list)
 	return (struct c_list){ list->data, list->count };
 }
 
-static const struct cpp_design *read_design(struct session *session)
+static struct cpp_design *read_design(struct session *session)
 {
 	const struct options *options = &session->options;
 	const char *name = text_same(options->file, "-") ? "<stdin>" : options->file;
@@ -32,8 +32,8 @@ static const struct cpp_design *read_design(struct session *session)
 	size_t size;
 	const char *text = file_read(session->arena, options->file, &size, &reason);
 	if (!text) {
-		diag_error(&session->diag, (struct location){ .file = name },
-		        "cannot be read: %s", reason);
+		diag_error(&session->diag, (struct location){ .file = name }, "cannot be read: %s",
+		        reason);
 		return NULL;
 	}
 	struct module *module =
@@ -58,7 +58,7 @@ bool command_model(struct session *session)
 	struct model_options options = { .reassociate = session->options.reassociate };
 	if (!load_platform(session) || !take_clock(session, &options))
 		return false;
-	const struct cpp_design *design = read_design(session);
+	struct cpp_design *design = read_design(session);
 	if (!design)
 		return false;
 	const struct model *model =

@@ -33,7 +33,8 @@ static struct cpp_value stream_read(
 		        "accepted are streams that are arguments or local variables");
 	struct cpp_value value = cpp_stream_read(reader, call, &stream, element);
 	if (arguments &&
-	        !cpp_assign(reader, clang_Cursor_getArgument(call, (unsigned)arguments - 1), &value))
+	        !cpp_assign(
+	                reader, clang_Cursor_getArgument(call, (unsigned)arguments - 1), &value))
 		return (struct cpp_value){ .kind = CPP_REFUSED };
 	return value;
 }
@@ -58,15 +59,15 @@ static struct cpp_value stream_method(
 {
 	int arguments = clang_Cursor_getNumArguments(call);
 	bool shifts = text_same(name, "operator>>") || text_same(name, "operator<<");
-	CXCursor last = arguments
-	        ? clang_Cursor_getArgument(call, (unsigned)arguments - 1)
-	        : clang_getNullCursor();
+	CXCursor last = arguments ? clang_Cursor_getArgument(call, (unsigned)arguments - 1)
+	                          : clang_getNullCursor();
 	if (shifts)
 		object = clang_Cursor_getArgument(call, 0);
 	if (text_same(name, "read") || text_same(name, "read_nb") || text_same(name, "operator>>"))
 		return stream_read(reader, call, object, arguments);
-	if (arguments && (text_same(name, "write") || text_same(name, "write_nb") ||
-	                         text_same(name, "operator<<")))
+	if (arguments &&
+	        (text_same(name, "write") || text_same(name, "write_nb") ||
+	                text_same(name, "operator<<")))
 		return stream_write(reader, call, object, last);
 	if (text_same(name, "empty") || text_same(name, "full"))
 		return cpp_unknown(reader, CPP_NONE, 1, false);
@@ -107,9 +108,8 @@ static struct cpp_value operator_call(struct cpp_reader *reader, CXCursor call, 
 	CXCursor left = clang_Cursor_getArgument(call, 0);
 	if (text_same(name, "[]")) {
 		struct cpp_value place = cpp_place(reader, call);
-		const struct cpp_array *array = place.kind == CPP_PLACE
-		        ? &reader->design->arrays.data[place.array]
-		        : NULL;
+		const struct cpp_array *array =
+		        place.kind == CPP_PLACE ? &reader->design->arrays.data[place.array] : NULL;
 		return array && place.given == array->rank
 		        ? cpp_load(reader, call, &place, clang_getCursorType(call))
 		        : place;
@@ -221,16 +221,16 @@ static bool bind(struct cpp_reader *reader, CXCursor parameter, CXCursor argumen
 		bool place = is_reference || type.kind == CXType_Pointer ||
 		        type.kind == CXType_ConstantArray || type.kind == CXType_IncompleteArray;
 		struct cpp_variable *variable = ARENA_NEW(reader->c.arena, struct cpp_variable);
-		variable->value = place ? cpp_place(reader, argument)
-		                        : cpp_evaluate(reader, argument);
+		variable->value =
+		        place ? cpp_place(reader, argument) : cpp_evaluate(reader, argument);
 		if (variable->value.kind == CPP_REFUSED)
 			return false;
 		map_set(&reader->variables, key, variable);
 	}
 	const struct cpp_variable *bound = map_get(&reader->variables, key);
 	if (bound->value.kind == CPP_PLACE)
-		cpp_array_pragmas(reader, bound->value.array,
-		        c_name(reader->c.arena, parameter), bound->value.given);
+		cpp_array_pragmas(reader, bound->value.array, c_name(reader->c.arena, parameter),
+		        bound->value.given);
 	return true;
 }
 
@@ -278,8 +278,7 @@ static bool read_module(struct cpp_reader *reader, CXCursor definition)
 	return good;
 }
 
-static struct cpp_value call_function(
-        struct cpp_reader *reader, CXCursor call, CXCursor definition)
+static struct cpp_value call_function(struct cpp_reader *reader, CXCursor call, CXCursor definition)
 {
 	const char *key = c_key(reader->c.arena, definition);
 	int count = clang_Cursor_getNumArguments(definition);
@@ -297,7 +296,8 @@ static struct cpp_value call_function(
 	clang_visitChildren(definition, find_loop, &loops);
 	const struct cpp_pragma *wish = cpp_find_pragma(reader, definition, "INLINE");
 	bool apart = wish ? cpp_pragma_has(wish, "off") : loops;
-	struct cpp_value result = cpp_blank(reader, clang_getCursorResultType(definition), CPP_NONE);
+	struct cpp_value result =
+	        cpp_blank(reader, clang_getCursorResultType(definition), CPP_NONE);
 	struct cpp_value *outer = reader->result;
 	reader->result = &result;
 	VEC_PUSH(reader->c.arena, &reader->calls, key);

@@ -38,7 +38,7 @@ struct cpp_array {
 	int64_t depth;    /* of a FIFO */
 	bool outside;     /* an argument of the top function: it costs nothing in the design */
 	bool independent; /* DEPENDENCE: no iteration needs what another one wrote */
-	bool ping_pong;   /* between processes of a dataflow region */
+	bool bound;       /* a pragma names its kind of memory */
 };
 
 enum cpp_kind {
@@ -52,7 +52,7 @@ struct cpp_operation {
 	enum cpp_kind kind;
 	enum op_code code;
 	bool is_double;
-	int bits; /* of the result */
+	int bits;               /* of the result */
 	int operands, *operand; /* numbers of operations; CPP_NONE: a constant or known outside */
 	int array;
 	struct cpp_form subscript[CPP_DEPTH];
@@ -78,12 +78,12 @@ struct cpp_loop {
 	int depth; /* loops around it; number of its counter */
 	int body;
 	int64_t trips;
-	bool trips_given;   /* by LOOP_TRIPCOUNT, because the bounds are not constant */
-	bool varies;        /* the trips are the mean over the loops outside */
+	bool trips_given; /* by LOOP_TRIPCOUNT, because the bounds are not constant */
+	bool varies;      /* the trips are the mean over the loops outside */
 	bool pipelined;
-	bool asked;         /* by a pragma */
-	int64_t interval;   /* that the pragma asks for; 0: the least */
-	int64_t unrolled;   /* copies of the body in an iteration */
+	bool asked;       /* by a pragma */
+	int64_t interval; /* that the pragma asks for; 0: the least */
+	int64_t unrolled; /* copies of the body in an iteration */
 	bool no_flatten, rewind;
 	bool dataflow;
 };

@@ -56,10 +56,9 @@ static struct cpp_value converted(
 		return value;
 	struct cpp_value result = value;
 	if (value.real != wanted.real)
-		result = cpp_compute(
-		        reader, cursor, wanted.real ? OP_SITOFP : OP_FPTOSI, &value, 1);
-	else if (value.real && value.is_double != wanted.is_double &&
-	        value.operation != CPP_NONE)
+		result =
+		        cpp_compute(reader, cursor, wanted.real ? OP_SITOFP : OP_FPTOSI, &value, 1);
+	else if (value.real && value.is_double != wanted.is_double && value.operation != CPP_NONE)
 		result = cpp_compute(
 		        reader, cursor, wanted.is_double ? OP_EXTF : OP_TRUNCF, &value, 1);
 	result.real = wanted.real;
@@ -99,8 +98,7 @@ static struct cpp_value subscripted(struct cpp_reader *reader, CXCursor cursor,
 		return refused(reader, cursor, "there are too many subscripts",
 		        "accepted is one for each dimension");
 	struct cpp_form *subscript = ARENA_ARRAY(reader->c.arena, struct cpp_form, base.given + 1);
-	struct cpp_value *index_of =
-	        ARENA_ARRAY(reader->c.arena, struct cpp_value, base.given + 1);
+	struct cpp_value *index_of = ARENA_ARRAY(reader->c.arena, struct cpp_value, base.given + 1);
 	for (int i = 0; i < base.given; i++) {
 		subscript[i] = base.subscript[i];
 		index_of[i] = base.lane[i];
@@ -134,15 +132,13 @@ struct cpp_value cpp_place(struct cpp_reader *reader, CXCursor cursor)
 			return (struct cpp_value){ .kind = CPP_REFUSED };
 		if (operator_call)
 			base = read_place(reader, base_cursor, &base);
-		return base.kind == CPP_REFUSED ? base
-		                                : subscripted(reader, cursor, base, &index);
+		return base.kind == CPP_REFUSED ? base : subscripted(reader, cursor, base, &index);
 	}
 	if (kind == CXCursor_UnaryOperator &&
 	        clang_getCursorUnaryOperatorKind(cursor) == CXUnaryOperator_Deref) {
 		struct cpp_value base = cpp_place(reader, last_child(reader, cursor));
 		struct cpp_value first = cpp_integer(0);
-		return base.kind == CPP_REFUSED ? base
-		                                : subscripted(reader, cursor, base, &first);
+		return base.kind == CPP_REFUSED ? base : subscripted(reader, cursor, base, &first);
 	}
 	return cpp_evaluate(reader, cursor);
 }
@@ -256,8 +252,7 @@ static struct cpp_value binary(struct cpp_reader *reader, CXCursor cursor)
 	}
 	if (value.kind == CPP_REFUSED || (!assigns && plain == CXBinaryOperator_Invalid))
 		return value;
-	return cpp_assign(reader, left, &value) ? value
-	                                        : (struct cpp_value){ .kind = CPP_REFUSED };
+	return cpp_assign(reader, left, &value) ? value : (struct cpp_value){ .kind = CPP_REFUSED };
 }
 
 static struct cpp_value unary(struct cpp_reader *reader, CXCursor cursor)
@@ -265,8 +260,8 @@ static struct cpp_value unary(struct cpp_reader *reader, CXCursor cursor)
 	enum CXUnaryOperatorKind which = clang_getCursorUnaryOperatorKind(cursor);
 	CXCursor part = last_child(reader, cursor);
 	if (which == CXUnaryOperator_Deref || which == CXUnaryOperator_AddrOf) {
-		struct cpp_value place = cpp_place(
-		        reader, which == CXUnaryOperator_Deref ? cursor : part);
+		struct cpp_value place =
+		        cpp_place(reader, which == CXUnaryOperator_Deref ? cursor : part);
 		return which == CXUnaryOperator_Deref && place.kind == CPP_PLACE
 		        ? read_place(reader, cursor, &place)
 		        : place;
@@ -279,16 +274,15 @@ static struct cpp_value unary(struct cpp_reader *reader, CXCursor cursor)
 	if (steps) {
 		struct cpp_value next = cpp_binary(reader, cursor,
 		        down ? CXBinaryOperator_Sub : CXBinaryOperator_Add, value, cpp_integer(1));
-		return cpp_assign(reader, part, &next)
-		        ? value
-		        : (struct cpp_value){ .kind = CPP_REFUSED };
+		return cpp_assign(reader, part, &next) ? value
+		                                       : (struct cpp_value){ .kind = CPP_REFUSED };
 	}
 	if (which == CXUnaryOperator_Minus && value.kind == CPP_SCALAR && value.real)
 		return cpp_compute(reader, cursor, OP_NEGF, &value, 1);
 	struct cpp_value zero = cpp_integer(which == CXUnaryOperator_Not ? -1 : 0);
 	enum CXBinaryOperatorKind as = which == CXUnaryOperator_Minus ? CXBinaryOperator_Sub
-	        : which == CXUnaryOperator_Not                          ? CXBinaryOperator_Xor
-	                                                                : CXBinaryOperator_EQ;
+	        : which == CXUnaryOperator_Not                        ? CXBinaryOperator_Xor
+	                                                              : CXBinaryOperator_EQ;
 	return cpp_binary(reader, cursor, as, zero, value);
 }
 

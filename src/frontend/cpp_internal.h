@@ -18,7 +18,7 @@ enum cpp_value_kind {
 struct cpp_value {
 	enum cpp_value_kind kind;
 	struct cpp_form form; /* of an integer */
-	int operation;        /* that gives a scalar; CPP_NONE: a constant, or outside of all bodies */
+	int operation; /* that gives a scalar; CPP_NONE: a constant, or outside of all bodies */
 	bool real, is_double;
 	int bits;
 	int lanes;
@@ -33,9 +33,9 @@ struct cpp_variable {
 
 struct cpp_pragma {
 	struct location location;
-	const char *name;  /* in capitals */
-	const char *text;  /* the words behind it, one blank between them */
-	unsigned owner;    /* offset of the loop or function that it is part of */
+	const char *name; /* in capitals */
+	const char *text; /* the words behind it, one blank between them */
+	unsigned owner;   /* offset of the loop or function that it is part of */
 };
 
 struct cpp_pragmas {
@@ -63,7 +63,6 @@ struct cpp_reader {
 	bool pipelined;           /* loops are unrolled */
 	int conditions;           /* that are not known, around */
 	int epochs;
-	bool dry;                 /* finds loops only */
 };
 
 /* --- cpp_value.c --- */

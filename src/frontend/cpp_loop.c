@@ -5,7 +5,7 @@ enum { COPIES_MOST = 65536 };
 
 struct for_loop {
 	CXCursor cursor, body;
-	CXCursor counter;          /* its declaration */
+	CXCursor counter; /* its declaration */
 	struct cpp_variable *variable;
 	struct cpp_form first;
 	int64_t step, trips;
@@ -165,12 +165,11 @@ static bool read_head(struct cpp_reader *reader, struct for_loop *loop)
 /* --- bodies --- */
 
 /* Copies of the body, in the current one; the counter begins at `first`. */
-static bool copies(
-        struct cpp_reader *reader, const struct for_loop *loop, struct cpp_form first, int64_t count)
+static bool copies(struct cpp_reader *reader, const struct for_loop *loop, struct cpp_form first,
+        int64_t count)
 {
 	for (int64_t i = 0; i < count; i++) {
-		loop->variable->value.form =
-		        cpp_add(first, cpp_constant(i), loop->step);
+		loop->variable->value.form = cpp_add(first, cpp_constant(i), loop->step);
 		loop->variable->value.form.known = first.known;
 		loop->variable->value.operation = CPP_NONE;
 		if (!cpp_statement(reader, loop->body))
@@ -182,7 +181,8 @@ static bool copies(
 static void carry(struct cpp_reader *reader, CXCursor cursor, struct cpp_value *value)
 {
 	if (value->kind == CPP_LANES) {
-		struct cpp_value *lane = ARENA_ARRAY(reader->c.arena, struct cpp_value, value->lanes);
+		struct cpp_value *lane =
+		        ARENA_ARRAY(reader->c.arena, struct cpp_value, value->lanes);
 		for (int i = 0; i < value->lanes; i++) {
 			lane[i] = value->lane[i];
 			carry(reader, cursor, &lane[i]);
@@ -190,7 +190,9 @@ static void carry(struct cpp_reader *reader, CXCursor cursor, struct cpp_value *
 		value->lane = lane;
 		return;
 	}
-	struct cpp_operation carried = { .kind = CPP_CARRIED, .operands = 1, .bits = value->bits,
+	struct cpp_operation carried = { .kind = CPP_CARRIED,
+		.operands = 1,
+		.bits = value->bits,
 		.is_double = value->is_double };
 	carried.operand = ARENA_NEW(reader->c.arena, int);
 	*carried.operand = CPP_NONE;
@@ -212,8 +214,8 @@ static void close_carried(
 }
 
 /* The loop's body, with what one iteration leaves to the next. */
-static bool read_loop_body(
-        struct cpp_reader *reader, const struct for_loop *loop, struct cpp_form first, int64_t count)
+static bool read_loop_body(struct cpp_reader *reader, const struct for_loop *loop,
+        struct cpp_form first, int64_t count)
 {
 	struct cpp_changed changed = cpp_changed_in(reader, loop->cursor);
 	struct cpp_value *carried =
@@ -271,7 +273,8 @@ static enum CXChildVisitResult find_size(CXCursor cursor, CXCursor parent, CXCli
 		return CXChildVisit_Continue;
 	struct c_cursors sides = c_children(size->reader->c.arena, parts.list.data[1]);
 	bool known = sides.list.count == 2 && c_integer(sides.list.data[1], &bound);
-	clang_visitChildren(parts.list.data[3], find_size, &inner);
+	if (find_size(parts.list.data[3], cursor, &inner) == CXChildVisit_Recurse)
+		clang_visitChildren(parts.list.data[3], find_size, &inner);
 	inner.iterations *= known && bound < AUTOMATIC_LEAST ? bound : AUTOMATIC_LEAST;
 	if (inner.iterations > size->iterations)
 		size->iterations = inner.iterations;
@@ -283,7 +286,9 @@ static bool pipelined_by_itself(struct cpp_reader *reader, const struct for_loop
 {
 	struct nest_size inner = { reader, 1 };
 	struct inner_loops loops = { .reader = reader };
-	clang_visitChildren(loop->body, find_size, &inner);
+	if (find_size(loop->body, loop->cursor, &inner) == CXChildVisit_Recurse)
+		clang_visitChildren(loop->body, find_size, &inner);
+	find_inner(loop->body, loop->cursor, &loops);
 	clang_visitChildren(loop->body, find_inner, &loops);
 	return !loops.pipelined && inner.iterations < AUTOMATIC_LEAST &&
 	        loop->trips * inner.iterations >= AUTOMATIC_LEAST;
@@ -312,13 +317,13 @@ static struct cpp_loop describe(
 		.no_flatten = flatten && cpp_pragma_has(flatten, "off"),
 		.dataflow = cpp_find_pragma(reader, loop->cursor, "DATAFLOW") != NULL };
 	result.name = name_of(reader, label, result.location.line);
-	result.pipelined = result.asked ||
-	        (!off && !result.dataflow && pipelined_by_itself(reader, loop));
+	result.pipelined =
+	        result.asked || (!off && !result.dataflow && pipelined_by_itself(reader, loop));
 	return result;
 }
 
-static bool stays(struct cpp_reader *reader, struct for_loop *loop, struct cpp_loop result,
-        int64_t factor)
+static bool stays(
+        struct cpp_reader *reader, struct for_loop *loop, struct cpp_loop result, int64_t factor)
 {
 	int outer = reader->body;
 	bool pipelined = reader->pipelined;

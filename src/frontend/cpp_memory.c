@@ -56,8 +56,7 @@ static void remember(struct cpp_reader *reader, const char *key, const struct cp
 	map_set(&reader->elements, key, arena_copy(reader->c.arena, value, sizeof *value));
 }
 
-static bool check_place(
-        struct cpp_reader *reader, CXCursor cursor, const struct cpp_value *place)
+static bool check_place(struct cpp_reader *reader, CXCursor cursor, const struct cpp_value *place)
 {
 	const struct cpp_array *array = &reader->design->arrays.data[place->array];
 	if (place->given == array->rank)
@@ -70,7 +69,9 @@ static struct cpp_operation access_of(
         struct cpp_reader *reader, enum cpp_kind kind, const struct cpp_value *place)
 {
 	const struct cpp_array *array = &reader->design->arrays.data[place->array];
-	struct cpp_operation operation = { .kind = kind, .array = place->array, .bits = array->bits };
+	struct cpp_operation operation = {
+		.kind = kind, .array = place->array, .bits = array->bits
+	};
 	for (int i = 0; i < place->given; i++)
 		operation.subscript[i] = place->subscript[i];
 	return operation;
@@ -94,14 +95,26 @@ struct cpp_value cpp_load(
 			VEC_PUSH(reader->c.arena, &sources, place->lane[i].operation);
 	load.operand = sources.data;
 	load.operands = (int)sources.count;
-	struct cpp_value value =
-	        cpp_blank(reader, type, cpp_add_operation(reader, cursor, load));
+	struct cpp_value value = cpp_blank(reader, type, cpp_add_operation(reader, cursor, load));
 	if (contents->signature && !text_same(contents->signature, signature))
 		signature = "several";
 	contents->signature = signature;
 	if (key)
 		remember(reader, key, &value);
 	return value;
+}
+
+/* What the same body stores to the same element before is never read. */
+static void drop_overwritten(struct cpp_reader *reader, const char *element, int store)
+{
+	const char *key = text_format(reader->c.arena, "stored %s", element);
+	const int *before = map_get(&reader->elements, key);
+	if (before) {
+		struct cpp_operation *dead = &reader->design->operations.data[*before];
+		dead->kind = CPP_CARRIED;
+		dead->operands = 0;
+	}
+	map_set(&reader->elements, key, arena_copy(reader->c.arena, &store, sizeof store));
 }
 
 bool cpp_store(struct cpp_reader *reader, CXCursor cursor, const struct cpp_value *place,
@@ -119,7 +132,7 @@ bool cpp_store(struct cpp_reader *reader, CXCursor cursor, const struct cpp_valu
 		if (!place->subscript[i].known && place->lane)
 			store.operand[count++] = place->lane[i].operation;
 	store.operands = count;
-	cpp_add_operation(reader, cursor, store);
+	int number = cpp_add_operation(reader, cursor, store);
 	const char *signature = signature_of(reader, place);
 	struct cpp_contents *contents = contents_of(reader, place->array);
 	bool same = contents->signature && text_same(contents->signature, signature);
@@ -127,8 +140,10 @@ bool cpp_store(struct cpp_reader *reader, CXCursor cursor, const struct cpp_valu
 		contents->epoch = ++reader->epochs;
 	contents->signature = signature;
 	const char *key = element_key(reader, place);
-	if (key && !reader->conditions)
+	if (key && !reader->conditions) {
+		drop_overwritten(reader, key, number);
 		remember(reader, key, value);
+	}
 	return true;
 }
 

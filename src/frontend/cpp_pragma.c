@@ -63,19 +63,17 @@ static void note_unknown(struct cpp_reader *reader, const struct cpp_pragma *pra
 static struct cpp_pragma pragma_at(
         struct cpp_reader *reader, CXCursor function, const CXToken *token, unsigned count)
 {
-	struct cpp_pragma pragma = { .location = c_location(
-		                             &reader->c, clang_getTokenLocation(
-		                                                 reader->c.unit, token[0])) };
+	struct cpp_pragma pragma = { .location = c_location(&reader->c,
+		                             clang_getTokenLocation(reader->c.unit, token[0])) };
 	struct text text = text_new(reader->c.arena);
 	text_add(&text, " ");
 	for (unsigned i = 1; i < count; i++) {
-		struct location at = c_location(
-		        &reader->c, clang_getTokenLocation(reader->c.unit, token[i]));
+		struct location at =
+		        c_location(&reader->c, clang_getTokenLocation(reader->c.unit, token[i]));
 		if (at.line != pragma.location.line)
 			break;
 		text_add(&text, "%s ",
-		        c_text(reader->c.arena,
-		                clang_getTokenSpelling(reader->c.unit, token[i])));
+		        c_text(reader->c.arena, clang_getTokenSpelling(reader->c.unit, token[i])));
 	}
 	struct owner_search search = { offset_of(clang_getTokenLocation(reader->c.unit, token[0])),
 		begin_of(function) };
@@ -194,6 +192,7 @@ static void set_ports(
         struct cpp_reader *reader, const struct cpp_pragma *pragma, struct cpp_array *array)
 {
 	const char *text = in_capitals(reader->c.arena, pragma->text);
+	array->bound = true;
 	array->shared_ports = 2;
 	array->read_ports = array->write_ports = 0;
 	if (strstr(text, "ROM_1P") || strstr(text, "RAM_1P"))

@@ -9,18 +9,16 @@ static const char **arguments_of(struct cpp_reader *reader, int *count)
 	const struct c_options *options = reader->c.options;
 	const char *fixed[] = { "-x", "c++", "-std=gnu++17", "-w", "-nostdinc", "-nostdinc++",
 		"-isystem", data_path(reader->c.arena, "share/hls"), "-D__SYNTHESIS__" };
-	size_t most = sizeof fixed / sizeof *fixed + options->macros.count +
-	        options->includes.count;
+	size_t most =
+	        sizeof fixed / sizeof *fixed + options->macros.count + options->includes.count;
 	const char **argument = ARENA_ARRAY(reader->c.arena, const char *, most);
 	int n = 0;
 	for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
 		argument[n++] = fixed[i];
 	for (size_t i = 0; i < options->macros.count; i++)
-		argument[n++] =
-		        text_format(reader->c.arena, "-D%s", options->macros.data[i]);
+		argument[n++] = text_format(reader->c.arena, "-D%s", options->macros.data[i]);
 	for (size_t i = 0; i < options->includes.count; i++)
-		argument[n++] =
-		        text_format(reader->c.arena, "-I%s", options->includes.data[i]);
+		argument[n++] = text_format(reader->c.arena, "-I%s", options->includes.data[i]);
 	*count = n;
 	return argument;
 }

@@ -14,8 +14,8 @@ void cpp_add_item(struct cpp_reader *reader, int body, enum cpp_item_kind kind, 
 	VEC_PUSH(reader->c.arena, &reader->design->bodies.data[body].items, item);
 }
 
-static bool declare_place(struct cpp_reader *reader, CXCursor declaration,
-        struct cpp_variable *variable)
+static bool declare_place(
+        struct cpp_reader *reader, CXCursor declaration, struct cpp_variable *variable)
 {
 	const char *name = c_name(reader->c.arena, declaration);
 	int array = cpp_declare_array(reader, declaration, name);
@@ -43,8 +43,7 @@ bool cpp_declare(struct cpp_reader *reader, CXCursor declaration)
 	if (array)
 		return declare_place(reader, declaration, variable);
 	variable->value = cpp_blank(reader, type, CPP_NONE);
-	if (clang_Cursor_isNull(initial) ||
-	        clang_getCursorKind(initial) == CXCursor_InitListExpr)
+	if (clang_Cursor_isNull(initial) || clang_getCursorKind(initial) == CXCursor_InitListExpr)
 		return true;
 	struct cpp_value value = cpp_evaluate(reader, initial);
 	if (value.kind == CPP_REFUSED)
@@ -103,8 +102,8 @@ static bool branches(struct cpp_reader *reader, CXCursor cursor, const struct cp
 		good = cpp_statement(reader, parts->list.data[2]);
 	reader->conditions--;
 	for (size_t i = 0; good && i < count; i++)
-		changed.list.data[i]->value = cpp_select(
-		        reader, cursor, *condition, yes[i], changed.list.data[i]->value);
+		changed.list.data[i]->value =
+		        cpp_select(reader, cursor, *condition, yes[i], changed.list.data[i]->value);
 	return good;
 }
 

@@ -46,7 +46,9 @@ int64_t cpp_width(struct cpp_reader *reader, CXType type)
 		return width < 1 ? 1 : width;
 	}
 	long long size = clang_Type_getSizeOf(type);
-	return type.kind == CXType_Bool ? 1 : size < 1 ? 32 : size * 8;
+	if (type.kind == CXType_Bool)
+		return 1;
+	return size < 1 ? 32 : size * 8;
 }
 
 static int64_t bits_of(struct cpp_reader *reader, CXType type)
@@ -75,8 +77,8 @@ struct cpp_value cpp_blank(struct cpp_reader *reader, CXType type, int operation
 			value.lane[i] = cpp_blank(reader, cpp_element(type), operation);
 		return value;
 	}
-	struct cpp_value value = cpp_unknown(
-	        reader, operation, (int)cpp_width(reader, type), is_real(type));
+	struct cpp_value value =
+	        cpp_unknown(reader, operation, (int)cpp_width(reader, type), is_real(type));
 	value.is_double = type.kind == CXType_Double || type.kind == CXType_LongDouble;
 	return value;
 }
@@ -91,7 +93,8 @@ static bool find_extents(
 	        (type.kind == CXType_Pointer && parameter)) {
 		bool sized = type.kind == CXType_ConstantArray;
 		if (array->rank == CPP_DEPTH)
-			return c_refuse(&reader->c, declaration, "the array has too many dimensions",
+			return c_refuse(&reader->c, declaration,
+			        "the array has too many dimensions",
 			        "accepted are arrays of up to 16 dimensions");
 		array->extent[array->rank++] = sized ? (int64_t)clang_getArraySize(type) : 0;
 		type = clang_getCanonicalType(type.kind == CXType_Pointer

@@ -26,8 +26,7 @@ struct cpp_form cpp_add(struct cpp_form left, struct cpp_form right, int64_t fac
 	left.known = left.known && right.known;
 	left.constant = wrapped(left.constant, right.constant, factor);
 	for (int i = 0; i < CPP_DEPTH; i++)
-		left.coefficient[i] =
-		        wrapped(left.coefficient[i], right.coefficient[i], factor);
+		left.coefficient[i] = wrapped(left.coefficient[i], right.coefficient[i], factor);
 	return left;
 }
 
@@ -108,8 +107,12 @@ struct cpp_value cpp_compute(struct cpp_reader *reader, CXCursor cursor, enum op
 	int *sources = ARENA_ARRAY(reader->c.arena, int, operands);
 	for (int i = 0; i < operands; i++)
 		sources[i] = operand[i].operation;
-	struct cpp_operation operation = { .kind = CPP_COMPUTE, .code = code, .is_double = wide,
-		.bits = bits, .operands = operands, .operand = sources };
+	struct cpp_operation operation = { .kind = CPP_COMPUTE,
+		.code = code,
+		.is_double = wide,
+		.bits = bits,
+		.operands = operands,
+		.operand = sources };
 	value.operation = cpp_add_operation(reader, cursor, operation);
 	if (operands > 1) /* the number that an outer body gives is not told by its own */
 		map_set(&reader->elements, key,
@@ -154,8 +157,15 @@ static int sign_of(const struct cpp_reader *reader, const struct cpp_form *form)
 }
 
 /* -1: not known */
-static int compare_forms(
-        const struct cpp_reader *reader, enum CXBinaryOperatorKind which, struct cpp_form difference)
+static int truth_of(bool holds, bool fails)
+{
+	if (holds)
+		return 1;
+	return fails ? 0 : -1;
+}
+
+static int compare_forms(const struct cpp_reader *reader, enum CXBinaryOperatorKind which,
+        struct cpp_form difference)
 {
 	int sign = sign_of(reader, &difference);
 	struct cpp_form next = difference;
@@ -168,12 +178,12 @@ static int compare_forms(
 	bool no_more = sign == 0 || less || above == -1;
 	bool no_less = sign == 0 || more || below == 1;
 	switch (which) {
-	case CXBinaryOperator_LT: return less ? 1 : no_less ? 0 : -1;
-	case CXBinaryOperator_GT: return more ? 1 : no_more ? 0 : -1;
-	case CXBinaryOperator_LE: return no_more ? 1 : more ? 0 : -1;
-	case CXBinaryOperator_GE: return no_less ? 1 : less ? 0 : -1;
-	case CXBinaryOperator_EQ: return sign == 0 ? 1 : less || more ? 0 : -1;
-	case CXBinaryOperator_NE: return less || more ? 1 : sign == 0 ? 0 : -1;
+	case CXBinaryOperator_LT: return truth_of(less, no_less);
+	case CXBinaryOperator_GT: return truth_of(more, no_more);
+	case CXBinaryOperator_LE: return truth_of(no_more, more);
+	case CXBinaryOperator_GE: return truth_of(no_less, less);
+	case CXBinaryOperator_EQ: return truth_of(sign == 0, less || more);
+	case CXBinaryOperator_NE: return truth_of(less || more, sign == 0);
 	default: return -1;
 	}
 }
@@ -275,8 +285,7 @@ static struct cpp_value by_lanes(struct cpp_reader *reader, CXCursor cursor,
 }
 
 /* An integer that meets a float becomes one. */
-static struct cpp_value as_real(
-        struct cpp_reader *reader, CXCursor cursor, struct cpp_value value)
+static struct cpp_value as_real(struct cpp_reader *reader, CXCursor cursor, struct cpp_value value)
 {
 	if (value.real || value.operation == CPP_NONE) {
 		value.real = true;
@@ -313,8 +322,7 @@ struct cpp_value cpp_binary(struct cpp_reader *reader, CXCursor cursor,
 	}
 	int bits = left.bits > right.bits ? left.bits : right.bits;
 	struct cpp_value operand[2] = { left, right };
-	struct cpp_value value =
-	        cpp_compute(reader, cursor, code_of(which, real), operand, 2);
+	struct cpp_value value = cpp_compute(reader, cursor, code_of(which, real), operand, 2);
 	value.bits = bits;
 	if (is_comparison(which)) {
 		value.real = value.is_double = false;
@@ -329,8 +337,7 @@ struct cpp_value cpp_select(struct cpp_reader *reader, CXCursor cursor, struct c
 	if (yes.kind == CPP_LANES && no.kind == CPP_LANES && yes.lanes == no.lanes) {
 		struct cpp_value *lane = ARENA_ARRAY(reader->c.arena, struct cpp_value, yes.lanes);
 		for (int i = 0; i < yes.lanes; i++)
-			lane[i] = cpp_select(
-			        reader, cursor, condition, yes.lane[i], no.lane[i]);
+			lane[i] = cpp_select(reader, cursor, condition, yes.lane[i], no.lane[i]);
 		yes.lane = lane;
 		return yes;
 	}

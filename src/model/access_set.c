@@ -1,8 +1,7 @@
 /* Which arrays a loop, call or operation reads and writes: what must wait for what. */
 #include "model/model_internal.h"
 
-static void add_item(
-        const struct cpp_design *design, struct cpp_item item, struct access_set *set);
+static void add_item(const struct cpp_design *design, struct cpp_item item, struct access_set *set);
 
 static void add_body(const struct cpp_design *design, int body, struct access_set *set)
 {

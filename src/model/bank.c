@@ -35,7 +35,7 @@ static void add_dimension(struct text *key, const struct cpp_array *array, int d
 	int64_t block = (array->extent[dim] + factor - 1) / factor;
 	if (fixed) {
 		text_add(key, " %" PRId64,
-		        cyclic           ? modulo(form->constant, factor)
+		        cyclic              ? modulo(form->constant, factor)
 		                : block > 0 ? form->constant / block
 		                            : 0);
 		return;
@@ -45,8 +45,8 @@ static void add_dimension(struct text *key, const struct cpp_array *array, int d
 		text_add(key, ",%" PRId64,
 		        cyclic ? modulo(form->coefficient[i], factor) : form->coefficient[i]);
 	if (exact && form->known)
-		text_add(key, "+%" PRId64,
-		        cyclic ? modulo(form->constant, factor) : form->constant);
+		text_add(
+		        key, "+%" PRId64, cyclic ? modulo(form->constant, factor) : form->constant);
 }
 
 static const char *bank_key(

@@ -10,7 +10,7 @@ enum {
 	LEVEL_MOST = 100
 };
 
-struct timing {
+struct item_timing {
 	int64_t latency, interval;
 	struct resources cost;
 };
@@ -21,8 +21,8 @@ struct timed_nest {
 	int64_t trips[CPP_DEPTH];
 };
 
-static struct timing time_body(struct timed_nest region, int body);
-static struct timing time_dataflow(struct timed_nest region, int body);
+static struct item_timing time_body(struct timed_nest region, int body);
+static struct item_timing time_dataflow(struct timed_nest region, int body);
 
 static int new_row(const struct timed_nest *region, const char *name, struct location location)
 {
@@ -58,8 +58,7 @@ static const struct cpp_loop *flattened(
         const struct cpp_design *design, const struct cpp_loop *loop)
 {
 	while (loop && !loop->pipelined) {
-		const struct cpp_loop *inner =
-		        loop->dataflow ? NULL : only_loop(design, loop);
+		const struct cpp_loop *inner = loop->dataflow ? NULL : only_loop(design, loop);
 		if (inner && (inner->no_flatten || inner->varies))
 			return NULL;
 		loop = inner;
@@ -78,11 +77,13 @@ static void external_accesses(
 	}
 }
 
-static struct timing time_pipeline(
+static struct item_timing time_pipeline(
         struct timed_nest region, const struct cpp_loop *outer, const struct cpp_loop *loop)
 {
 	struct modeller *modeller = region.modeller;
-	struct nest nest = { .body = loop->body, .first = outer->depth, .last = loop->depth,
+	struct flat_nest nest = { .body = loop->body,
+		.first = outer->depth,
+		.last = loop->depth,
 		.interval = loop->interval };
 	struct text name = text_new(modeller->arena);
 	int64_t trips = 1;
@@ -97,19 +98,19 @@ static struct timing time_pipeline(
 	}
 	memcpy(nest.trips, region.trips, sizeof nest.trips);
 	struct pipeline pipeline = model_pipeline(modeller, &nest);
-	struct timing timing = { 0 };
+	struct item_timing timing = { 0 };
 	int64_t depth = pipeline.depth + DEPTH_CYCLES;
-	timing.cost = model_operation_cost(
-	        modeller, loop->body, pipeline.interval, pipeline.fabric);
+	timing.cost =
+	        model_operation_cost(modeller, loop->body, pipeline.interval, pipeline.fabric);
 	timing.latency = depth + pipeline.interval * (trips - 1) - 1;
 	timing.interval = timing.latency;
-	struct model_row *row =
-	        &modeller->model->rows.data[new_row(&region, name.data, outer->location)];
+	int number = new_row(&region, name.data, outer->location);
+	struct model_row *row = &modeller->model->rows.data[number];
 	row->is_loop = row->pipelined = true;
 	row->estimated = estimated;
 	row->trips = trips;
 	row->interval = pipeline.interval;
-	row->asked = loop->asked ? (loop->interval ? loop->interval : 1) : 0;
+	row->asked = loop->interval;
 	row->depth = depth;
 	row->latency = timing.latency;
 	row->cost = timing.cost;
@@ -118,20 +119,19 @@ static struct timing time_pipeline(
 	return timing;
 }
 
-static struct timing time_sequential(struct timed_nest region, const struct cpp_loop *loop)
+static struct item_timing time_sequential(struct timed_nest region, const struct cpp_loop *loop)
 {
 	struct modeller *modeller = region.modeller;
 	int number = new_row(&region, loop->name, loop->location);
 	region.level++;
 	region.depth++;
 	region.trips[loop->depth] = loop->trips;
-	struct timing inner = loop->dataflow ? time_dataflow(region, loop->body)
-	                                     : time_body(region, loop->body);
-	struct timing timing = inner;
+	struct item_timing inner =
+	        loop->dataflow ? time_dataflow(region, loop->body) : time_body(region, loop->body);
+	struct item_timing timing = inner;
 	int64_t each = inner.latency + 1;
-	timing.latency = loop->dataflow
-	        ? each + (loop->trips - 1) * (inner.interval + 1)
-	        : each * loop->trips;
+	timing.latency = loop->dataflow ? each + (loop->trips - 1) * (inner.interval + 1)
+	                                : each * loop->trips;
 	timing.interval = timing.latency;
 	struct model_row *row = &modeller->model->rows.data[number];
 	row->is_loop = true;
@@ -146,7 +146,7 @@ static struct timing time_sequential(struct timed_nest region, const struct cpp_
 	return timing;
 }
 
-static struct timing time_loop(struct timed_nest region, const struct cpp_loop *loop)
+static struct item_timing time_loop(struct timed_nest region, const struct cpp_loop *loop)
 {
 	const struct cpp_loop *inner = flattened(region.modeller->design, loop);
 	return inner ? time_pipeline(region, loop, inner) : time_sequential(region, loop);
@@ -154,24 +154,25 @@ static struct timing time_loop(struct timed_nest region, const struct cpp_loop *
 
 /* --- functions --- */
 
-static struct timing time_pipelined_call(struct timed_nest region, const struct cpp_call *call)
+static struct item_timing time_pipelined_call(struct timed_nest region, const struct cpp_call *call)
 {
-	struct nest nest = { .body = call->body, .first = 0, .last = -1,
-		.interval = call->interval };
+	struct flat_nest nest = {
+		.body = call->body, .first = 0, .last = -1, .interval = call->interval
+	};
 	struct pipeline pipeline = model_pipeline(region.modeller, &nest);
-	return (struct timing){ pipeline.depth + DEPTH_CYCLES, pipeline.interval,
+	return (struct item_timing){ pipeline.depth + DEPTH_CYCLES, pipeline.interval,
 		model_operation_cost(
 		        region.modeller, call->body, pipeline.interval, pipeline.fabric) };
 }
 
-static struct timing time_call(struct timed_nest region, const struct cpp_call *call)
+static struct item_timing time_call(struct timed_nest region, const struct cpp_call *call)
 {
 	struct modeller *modeller = region.modeller;
 	int number = new_row(&region, call->name, call->location);
 	region.level++;
-	struct timing timing = call->dataflow ? time_dataflow(region, call->body)
-	        : call->pipelined             ? time_pipelined_call(region, call)
-	                                      : time_body(region, call->body);
+	struct item_timing timing = call->dataflow ? time_dataflow(region, call->body)
+	        : call->pipelined                  ? time_pipelined_call(region, call)
+	                                           : time_body(region, call->body);
 	struct model_row *row = &modeller->model->rows.data[number];
 	row->pipelined = call->pipelined;
 	row->dataflow = call->dataflow;
@@ -182,15 +183,15 @@ static struct timing time_call(struct timed_nest region, const struct cpp_call *
 	return timing;
 }
 
-static struct timing time_item(struct timed_nest region, struct cpp_item item)
+static struct item_timing time_item(struct timed_nest region, struct cpp_item item)
 {
 	const struct cpp_design *design = region.modeller->design;
-	struct timing timing = { 0 };
+	struct item_timing timing = { 0 };
 	bool reads = false;
 	bool writes = false;
 	if (item.kind == CPP_OPERATION) {
-		timing.latency = model_latency(
-		        region.modeller, &design->operations.data[item.index], false);
+		timing.latency =
+		        model_latency(region.modeller, &design->operations.data[item.index], false);
 		return timing;
 	}
 	if (item.kind == CPP_CALL)
@@ -199,7 +200,8 @@ static struct timing time_item(struct timed_nest region, struct cpp_item item)
 	if (design->bodies.data[design->loops.data[item.index].body].depth > 1)
 		return timing;
 	external_accesses(region.modeller, item, &reads, &writes);
-	timing.latency += (reads ? READ_CYCLES : 0) + (writes ? WRITTEN_CYCLES : 0);
+	timing.latency += reads ? READ_CYCLES : 0;
+	timing.latency += writes ? WRITTEN_CYCLES : 0;
 	return timing;
 }
 
@@ -214,8 +216,7 @@ struct body_plan {
 	bool *waits; /* an item for which all later ones wait: a loop without a module */
 };
 
-static void own_items(
-        const struct cpp_design *design, struct cpp_item item, int number, int *owner)
+static void own_items(const struct cpp_design *design, struct cpp_item item, int number, int *owner)
 {
 	int body = item.kind == CPP_LOOP ? design->loops.data[item.index].body
 	        : item.kind == CPP_CALL  ? design->calls.data[item.index].body
@@ -279,8 +280,7 @@ static bool item_accesses(const struct body_plan *plan, size_t item, int array, 
 	if (at.kind != CPP_OPERATION)
 		return write ? plan->set[item].writes[array]
 		             : plan->set[item].reads[array] || plan->set[item].writes[array];
-	const struct cpp_operation *operation =
-	        &plan->modeller->design->operations.data[at.index];
+	const struct cpp_operation *operation = &plan->modeller->design->operations.data[at.index];
 	return operation->kind != CPP_COMPUTE && operation->kind != CPP_CARRIED &&
 	        operation->array == array && (!write || operation->kind == CPP_STORE);
 }
@@ -337,16 +337,16 @@ static int64_t start_of(const struct body_plan *plan, size_t item, const int64_t
 }
 
 /* One after the other, as far as one needs another. */
-static struct timing time_body(struct timed_nest region, int body)
+static struct item_timing time_body(struct timed_nest region, int body)
 {
 	struct modeller *modeller = region.modeller;
 	struct body_plan plan = new_plan(modeller, body);
-	struct timing total = { 0 };
+	struct item_timing total = { 0 };
 	int64_t barrier = 0;
 	for (size_t i = 0; i < plan.body->items.count; i++) {
 		struct cpp_item item = plan.body->items.data[i];
 		bool blocks = is_barrier(modeller->design, item);
-		struct timing timing = time_item(region, item);
+		struct item_timing timing = time_item(region, item);
 		plan.start[i] = start_of(&plan, i, blocks ? &total.latency : &barrier);
 		plan.end[i] = plan.start[i] + timing.latency;
 		total.cost = resources_add(total.cost, timing.cost);
@@ -355,8 +355,8 @@ static struct timing time_body(struct timed_nest region, int body)
 		if (blocks)
 			barrier = plan.end[i];
 	}
-	struct resources own = model_operation_cost(
-	        modeller, body, total.latency < 1 ? 1 : total.latency, false);
+	struct resources own =
+	        model_operation_cost(modeller, body, total.latency < 1 ? 1 : total.latency, false);
 	total.cost = resources_add(total.cost, own);
 	total.interval = total.latency;
 	return total;
@@ -383,12 +383,12 @@ static int64_t handover(const struct body_plan *plan, size_t first, size_t secon
 	return delay;
 }
 
-static struct timing time_dataflow(struct timed_nest region, int body)
+static struct item_timing time_dataflow(struct timed_nest region, int body)
 {
 	struct body_plan plan = new_plan(region.modeller, body);
-	struct timing total = { .interval = 1 };
+	struct item_timing total = { .interval = 1 };
 	for (size_t i = 0; i < plan.body->items.count; i++) {
-		struct timing timing = time_item(region, plan.body->items.data[i]);
+		struct item_timing timing = time_item(region, plan.body->items.data[i]);
 		for (size_t j = 0; j < i; j++) {
 			int64_t delay = handover(&plan, j, i);
 			if (delay >= 0 && plan.start[j] + delay > plan.start[i])
@@ -406,15 +406,16 @@ static struct timing time_dataflow(struct timed_nest region, int body)
 
 /* --- the whole --- */
 
-struct model *model_design(struct arena *arena, const struct cpp_design *design,
+struct model *model_design(struct arena *arena, struct cpp_design *design,
         const struct platform *platform, const struct model_options *options)
 {
 	struct model *model = ARENA_NEW(arena, struct model);
+	model_prepare(arena, design, options->reassociate);
 	struct modeller modeller = { arena, design, platform, options, model, map_new(arena) };
 	struct timed_nest region = { .modeller = &modeller };
-	*model = (struct model){ .design = design, .platform = platform,
-		.period = options->period };
-	struct timing timing = time_call(region, &design->calls.data[0]);
+	*model =
+	        (struct model){ .design = design, .platform = platform, .period = options->period };
+	struct item_timing timing = time_call(region, &design->calls.data[0]);
 	for (size_t i = 0; i < design->arrays.count; i++)
 		timing.cost = resources_add(
 		        timing.cost, model_array_cost(&modeller, &design->arrays.data[i]));

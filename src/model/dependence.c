@@ -27,7 +27,7 @@ struct steps {
 };
 
 /* One dimension: sum of coefficient * step = constant. false: it cannot hold. */
-static bool solve_dimension(const struct nest *nest, int level, const struct cpp_form *write,
+static bool solve_dimension(const struct flat_nest *nest, int level, const struct cpp_form *write,
         const struct cpp_form *read, struct steps *steps)
 {
 	int unknown = CPP_NONE;
@@ -59,7 +59,7 @@ static bool solve_dimension(const struct nest *nest, int level, const struct cpp
 	return true;
 }
 
-static int64_t iterations_of(const struct nest *nest, int level, const struct steps *steps)
+static int64_t iterations_of(const struct flat_nest *nest, int level, const struct steps *steps)
 {
 	int64_t total = 0;
 	for (int i = level; i <= nest->last; i++) {
@@ -69,7 +69,7 @@ static int64_t iterations_of(const struct nest *nest, int level, const struct st
 	return total < 1 ? 1 : total;
 }
 
-int64_t model_distance(const struct nest *nest, const struct cpp_array *array,
+int64_t model_distance(const struct flat_nest *nest, const struct cpp_array *array,
         const struct cpp_operation *write, const struct cpp_operation *read)
 {
 	int64_t least = DEPENDENCE_NEVER;
@@ -77,8 +77,8 @@ int64_t model_distance(const struct nest *nest, const struct cpp_array *array,
 		struct steps steps = { 0 };
 		bool possible = nest->trips[level] > 1;
 		for (int d = 0; possible && d < array->rank; d++)
-			possible = solve_dimension(nest, level, &write->subscript[d],
-			        &read->subscript[d], &steps);
+			possible = solve_dimension(
+			        nest, level, &write->subscript[d], &read->subscript[d], &steps);
 		int64_t distance = possible ? iterations_of(nest, level, &steps) : least;
 		least = distance < least ? distance : least;
 	}

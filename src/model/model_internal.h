@@ -13,7 +13,7 @@ struct modeller {
 };
 
 /* Loops that run as one pipeline: those of depth first … last around the body. */
-struct nest {
+struct flat_nest {
 	int body;
 	int first, last;
 	int64_t trips[CPP_DEPTH]; /* by depth */
@@ -26,6 +26,9 @@ struct pipeline {
 	const char *limit;
 };
 
+/* --- prepare.c --- */
+void model_prepare(struct arena *arena, struct cpp_design *design, bool reassociate);
+
 /* --- operator_cost.c --- */
 struct operator_cost model_operator(
         const struct modeller *modeller, const struct cpp_operation *operation);
@@ -37,7 +40,7 @@ bool model_is_register(const struct cpp_array *array);
 /* --- dependence.c --- */
 enum { DEPENDENCE_NEVER = 1 << 30 };
 /* Iterations from a write to the first later read of the same element; DEPENDENCE_NEVER: none. */
-int64_t model_distance(const struct nest *nest, const struct cpp_array *array,
+int64_t model_distance(const struct flat_nest *nest, const struct cpp_array *array,
         const struct cpp_operation *write, const struct cpp_operation *read);
 /* May both name the same element in one iteration? */
 bool model_same_element(const struct cpp_array *array, const struct cpp_operation *left,
@@ -48,8 +51,8 @@ bool model_same_element(const struct cpp_array *array, const struct cpp_operatio
  * array it comes from. */
 struct port_demand {
 	int64_t interval;
-	int array;     /* CPP_NONE: no array */
-	int *bank;     /* by item of the body; CPP_NONE: it takes no port */
+	int array; /* CPP_NONE: no array */
+	int *bank; /* by item of the body; CPP_NONE: it takes no port */
 	int banks;
 };
 struct port_demand model_ports(struct modeller *modeller, const struct cpp_body *body);
@@ -57,7 +60,7 @@ struct port_demand model_ports(struct modeller *modeller, const struct cpp_body 
 int64_t model_bank_ports(const struct cpp_array *array, bool writes);
 
 /* --- pipeline.c --- */
-struct pipeline model_pipeline(struct modeller *modeller, const struct nest *nest);
+struct pipeline model_pipeline(struct modeller *modeller, const struct flat_nest *nest);
 
 /* --- storage.c --- */
 struct resources model_array_cost(const struct modeller *modeller, const struct cpp_array *array);

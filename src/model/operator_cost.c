@@ -7,8 +7,8 @@ bool model_is_register(const struct cpp_array *array)
 	bool complete = true;
 	for (int i = 0; i < array->rank; i++) {
 		elements *= array->extent[i] < 1 ? 1 : array->extent[i];
-		complete &= array->partition[i] == CPP_COMPLETE ||
-		        array->factor[i] >= array->extent[i];
+		complete &=
+		        array->partition[i] == CPP_COMPLETE || array->factor[i] >= array->extent[i];
 	}
 	return array->storage == CPP_MEMORY && array->rank && complete;
 }
@@ -73,7 +73,9 @@ static int64_t access_latency(const struct modeller *modeller, const struct cpp_
 	bool direct = model_is_register(array);
 	if (access->kind == CPP_STORE)
 		return direct ? 0 : 1;
-	return direct ? 0 : array->storage == CPP_STREAM ? 1 : 2;
+	if (direct)
+		return 0;
+	return array->storage == CPP_STREAM ? 1 : 2;
 }
 
 int64_t model_latency(
@@ -87,5 +89,5 @@ int64_t model_latency(
 		return 0;
 	bool adds = operation->code == OP_ADDF || operation->code == OP_SUBF;
 	int64_t latency = at_clock(modeller, model_operator(modeller, operation).latency);
-	return fabric && adds && !operation->is_double ? (latency + 1) / 2 : latency;
+	return fabric && adds && !operation->is_double ? latency / 2 : latency;
 }

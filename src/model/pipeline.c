@@ -10,32 +10,32 @@ enum {
 	ATTEMPTS = 12
 };
 
-struct edge {
+struct start_edge {
 	int from, to;
 	int64_t latency, distance; /* start(to) >= start(from) + latency - interval distance */
 };
 
-struct schedule {
+struct modulo_schedule {
 	struct modeller *modeller;
-	const struct nest *nest;
+	const struct flat_nest *nest;
 	const struct cpp_body *body;
 	struct port_demand ports;
 	bool fabric;
 	int count;
 	const struct cpp_operation **operation;
 	int64_t *start, *least;
-	VEC(struct edge) edges, carried; /* inside an iteration; to later ones */
-	int worst;                       /* array of the longest recurrence, or CPP_NONE */
+	VEC(struct start_edge) edges, carried; /* inside an iteration; to later ones */
+	int worst;                             /* array of the longest recurrence, or CPP_NONE */
 };
 
-static int64_t latency_of(const struct schedule *schedule, int at)
+static int64_t latency_of(const struct modulo_schedule *schedule, int at)
 {
 	return model_latency(schedule->modeller, schedule->operation[at], schedule->fabric);
 }
 
 /* --- dependences --- */
 
-static void add_operands(struct schedule *schedule, const int *position, int at)
+static void add_operands(struct modulo_schedule *schedule, const int *position, int at)
 {
 	const struct cpp_operation *operation = schedule->operation[at];
 	struct arena *arena = schedule->modeller->arena;
@@ -44,7 +44,7 @@ static void add_operands(struct schedule *schedule, const int *position, int at)
 		int from = number == CPP_NONE ? CPP_NONE : position[number];
 		if (from == CPP_NONE)
 			continue;
-		struct edge edge = { from, at, latency_of(schedule, from),
+		struct start_edge edge = { from, at, latency_of(schedule, from),
 			operation->kind == CPP_CARRIED };
 		if (operation->kind == CPP_CARRIED)
 			VEC_PUSH(arena, &schedule->carried, edge);
@@ -53,7 +53,8 @@ static void add_operands(struct schedule *schedule, const int *position, int at)
 	}
 }
 
-static void add_pair(struct schedule *schedule, const struct cpp_array *array, int first, int second)
+static void add_pair(
+        struct modulo_schedule *schedule, const struct cpp_array *array, int first, int second)
 {
 	struct arena *arena = schedule->modeller->arena;
 	const struct cpp_operation *a = schedule->operation[first];
@@ -62,14 +63,16 @@ static void add_pair(struct schedule *schedule, const struct cpp_array *array, i
 		return;
 	if (first < second && model_same_element(array, a, b)) {
 		int64_t latency = a->kind == CPP_STORE ? latency_of(schedule, first) : 0;
-		VEC_PUSH(arena, &schedule->edges, ((struct edge){ first, second, latency, 0 }));
+		VEC_PUSH(arena, &schedule->edges,
+		        ((struct start_edge){ first, second, latency, 0 }));
 	}
 	if (a->kind != CPP_STORE || b->kind != CPP_LOAD || array->independent)
 		return;
 	int64_t distance = model_distance(schedule->nest, array, a, b);
 	if (distance < DEPENDENCE_NEVER)
 		VEC_PUSH(arena, &schedule->carried,
-		        ((struct edge){ first, second, latency_of(schedule, first), distance }));
+		        ((struct start_edge){
+		                first, second, latency_of(schedule, first), distance }));
 }
 
 static bool is_access(const struct cpp_operation *operation)
@@ -77,7 +80,7 @@ static bool is_access(const struct cpp_operation *operation)
 	return operation->kind == CPP_LOAD || operation->kind == CPP_STORE;
 }
 
-static void add_accesses(struct schedule *schedule, int array_number)
+static void add_accesses(struct modulo_schedule *schedule, int array_number)
 {
 	const struct cpp_array *array = &schedule->modeller->design->arrays.data[array_number];
 	VEC(int) list = { 0 };
@@ -93,7 +96,7 @@ static void add_accesses(struct schedule *schedule, int array_number)
 				add_pair(schedule, array, list.data[i], list.data[j]);
 }
 
-static void collect(struct schedule *schedule)
+static void collect_operations(struct modulo_schedule *schedule)
 {
 	const struct cpp_design *design = schedule->modeller->design;
 	struct arena *arena = schedule->modeller->arena;
@@ -129,12 +132,13 @@ static void collect(struct schedule *schedule)
  * from. */
 static int by_target(const void *left, const void *right)
 {
-	const struct edge *a = left;
-	const struct edge *b = right;
-	return a->to != b->to ? (a->to > b->to) - (a->to < b->to) : (a->from > b->from) - (a->from < b->from);
+	const struct start_edge *a = left;
+	const struct start_edge *b = right;
+	return a->to != b->to ? (a->to > b->to) - (a->to < b->to)
+	                      : (a->from > b->from) - (a->from < b->from);
 }
 
-static bool relax(struct schedule *schedule, const struct edge *edge, int64_t interval)
+static bool relax(struct modulo_schedule *schedule, const struct start_edge *edge, int64_t interval)
 {
 	int64_t start = schedule->start[edge->from] + edge->latency - interval * edge->distance;
 	if (start <= schedule->start[edge->to])
@@ -144,7 +148,7 @@ static bool relax(struct schedule *schedule, const struct edge *edge, int64_t in
 }
 
 /* Least starts without ports; false: the recurrences need a longer interval. */
-static bool starts_exist(struct schedule *schedule, int64_t interval)
+static bool starts_exist(struct modulo_schedule *schedule, int64_t interval)
 {
 	memcpy(schedule->start, schedule->least, sizeof(int64_t) * (size_t)schedule->count);
 	for (size_t pass = 0; pass <= schedule->carried.count + 1; pass++) {
@@ -164,7 +168,7 @@ static bool starts_exist(struct schedule *schedule, int64_t interval)
 	return false;
 }
 
-static int64_t recurrence_interval(struct schedule *schedule, int64_t least)
+static int64_t recurrence_interval(struct modulo_schedule *schedule, int64_t least)
 {
 	int64_t low = least;
 	int64_t high = least;
@@ -185,7 +189,7 @@ static int64_t recurrence_interval(struct schedule *schedule, int64_t least)
 /* --- ports --- */
 
 /* Starts that also respect the ports; false: a recurrence does not close any more. */
-static bool place(struct schedule *schedule, int64_t interval)
+static bool place(struct modulo_schedule *schedule, int64_t interval)
 {
 	struct arena *arena = schedule->modeller->arena;
 	int64_t slots = interval * (schedule->ports.banks + 1);
@@ -200,9 +204,9 @@ static bool place(struct schedule *schedule, int64_t interval)
 		if (bank == CPP_NONE)
 			continue;
 		const struct cpp_operation *access = schedule->operation[i];
-		int64_t ports = model_bank_ports(
-		        &schedule->modeller->design->arrays.data[access->array],
-		        access->kind == CPP_STORE);
+		int64_t ports =
+		        model_bank_ports(&schedule->modeller->design->arrays.data[access->array],
+		                access->kind == CPP_STORE);
 		for (int64_t tries = 0; tries < interval; tries++, schedule->start[i]++)
 			if (used[bank * interval + schedule->start[i] % interval] < ports)
 				break;
@@ -210,9 +214,9 @@ static bool place(struct schedule *schedule, int64_t interval)
 	}
 	bool good = true;
 	for (size_t i = 0; i < schedule->carried.count; i++) {
-		const struct edge *back = &schedule->carried.data[i];
-		int64_t start = schedule->start[back->from] + back->latency -
-		        interval * back->distance;
+		const struct start_edge *back = &schedule->carried.data[i];
+		int64_t start =
+		        schedule->start[back->from] + back->latency - interval * back->distance;
 		if (start <= schedule->start[back->to])
 			continue;
 		good = false;
@@ -221,7 +225,7 @@ static bool place(struct schedule *schedule, int64_t interval)
 	return good;
 }
 
-static int64_t depth_of(const struct schedule *schedule)
+static int64_t depth_of(const struct modulo_schedule *schedule)
 {
 	int64_t depth = 0;
 	for (int i = 0; i < schedule->count; i++) {
@@ -231,7 +235,7 @@ static int64_t depth_of(const struct schedule *schedule)
 	return depth;
 }
 
-static const char *describe_recurrence(const struct schedule *schedule)
+static const char *describe_recurrence(const struct modulo_schedule *schedule)
 {
 	const struct cpp_operation *last =
 	        schedule->worst == CPP_NONE ? NULL : schedule->operation[schedule->worst];
@@ -243,25 +247,25 @@ static const char *describe_recurrence(const struct schedule *schedule)
 	            : "recurrence";
 }
 
-static struct schedule new_schedule(
-        struct modeller *modeller, const struct nest *nest, bool fabric)
+static struct modulo_schedule new_schedule(
+        struct modeller *modeller, const struct flat_nest *nest, bool fabric)
 {
-	struct schedule schedule = { .modeller = modeller,
+	struct modulo_schedule schedule = { .modeller = modeller,
 		.nest = nest,
 		.body = &modeller->design->bodies.data[nest->body],
 		.fabric = fabric,
 		.worst = CPP_NONE };
 	schedule.ports = model_ports(modeller, schedule.body);
-	collect(&schedule);
+	collect_operations(&schedule);
 	if (schedule.edges.count)
 		qsort(schedule.edges.data, schedule.edges.count, sizeof *schedule.edges.data,
 		        by_target);
 	return schedule;
 }
 
-struct pipeline model_pipeline(struct modeller *modeller, const struct nest *nest)
+struct pipeline model_pipeline(struct modeller *modeller, const struct flat_nest *nest)
 {
-	struct schedule schedule = new_schedule(modeller, nest, false);
+	struct modulo_schedule schedule = new_schedule(modeller, nest, false);
 	int64_t asked = nest->interval < 1 ? 1 : nest->interval;
 	int64_t least = schedule.ports.interval > asked ? schedule.ports.interval : asked;
 	int64_t interval = recurrence_interval(&schedule, least);

@@ -5,7 +5,9 @@
 
 static const char *kind_of(const struct model_row *row)
 {
-	return row->dataflow ? "dataflow" : row->pipelined ? "pipeline" : "sequence";
+	if (row->dataflow)
+		return "dataflow";
+	return row->pipelined ? "pipeline" : "sequence";
 }
 
 static const char *indented(struct arena *arena, const struct model_row *row)
@@ -43,7 +45,9 @@ static void add_row(struct text *out, const struct model_row *row, int width)
 	add_number(out, row->is_loop, false, 8, row->depth);
 	add_number(out, true, row->estimated, 12, row->latency);
 	add_number(out, true, false, 6, row->cost.dsp);
-	text_add(out, "%s%s\n", row->limit ? "  " : "", row->limit ? row->limit : "");
+	if (row->limit)
+		text_add(out, "  %s", row->limit);
+	text_add(out, "\n");
 }
 
 void model_table(const struct model *model, struct text *out)
@@ -52,8 +56,8 @@ void model_table(const struct model *model, struct text *out)
 	int width = width_of(model, out->arena);
 	text_add(out, "Modelled, not synthesised: %s on %s, period %.3g ns\n\n", top->name,
 	        model->platform->part, model->period);
-	text_add(out, "%-*s %5s %-8s %10s %10s %8s %12s %6s  %s\n", width, "name", "line", "runs as",
-	        "trips", "interval", "depth", "latency", "DSP", "interval limited by");
+	text_add(out, "%-*s %5s %-8s %10s %10s %8s %12s %6s  %s\n", width, "name", "line",
+	        "runs as", "trips", "interval", "depth", "latency", "DSP", "interval limited by");
 	for (size_t i = 0; i < model->rows.count; i++)
 		add_row(out, &model->rows.data[i], width);
 	text_add(out,
@@ -90,7 +94,8 @@ void model_json(const struct model *model, struct text *out)
 	json_quote(out, model->platform->name);
 	text_add(out,
 	        ", \"period_ns\": %.6g, \"latency\": %" PRId64 ", \"interval\": %" PRId64
-	        ", \"dsp\": %" PRId64 ", \"bram18\": %" PRId64 ", \"lut\": %" PRId64 ",\n \"rows\": [",
+	        ", \"dsp\": %" PRId64 ", \"bram18\": %" PRId64 ", \"lut\": %" PRId64
+	        ",\n \"rows\": [",
 	        model->period, top->latency, top->interval, model->cost.dsp, model->cost.bram18,
 	        model->cost.lut);
 	for (size_t i = 0; i < model->rows.count; i++) {

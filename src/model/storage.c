@@ -27,8 +27,7 @@ static int64_t blocks_of(int64_t words, int64_t bits, bool two_ports)
 }
 
 /* An adapter of the width that the array's words have, in one direction each. */
-static struct resources adapter_cost(
-        const struct modeller *modeller, const struct cpp_array *array)
+static struct resources adapter_cost(const struct modeller *modeller, const struct cpp_array *array)
 {
 	const struct platform *platform = modeller->platform;
 	struct resources cost = platform->port_cost;
@@ -65,9 +64,9 @@ struct resources model_array_cost(const struct modeller *modeller, const struct 
 	}
 	if (array->storage == CPP_STREAM)
 		words = array->depth;
-	none.bram18 = banks * blocks_of(words, array->bits, array->shared_ports > 1 &&
-	                                        array->storage == CPP_MEMORY);
-	none.bram18 *= array->ping_pong ? 2 : 1;
+	none.bram18 = banks *
+	        blocks_of(words, array->bits,
+	                array->shared_ports > 1 && array->storage == CPP_MEMORY);
 	return none;
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Golden tests: every NAME.mlir and NAME.c here has a first line `// stc FLAGS…` and a sibling NAME.expect with the exit status, what stc printed to stdout and to stderr.
+# Golden tests: every NAME.mlir, NAME.c and NAME.cpp here has a first line `// stc FLAGS…` and a sibling NAME.expect with the exit status, what stc printed to stdout and to stderr.
 #   tests/golden/run.sh [--bless] [FOLDER|FILE …]     --bless renews the .expect files; look at `git diff` then
 # stc runs in the folder of the test, with the file as last argument; %o in FLAGS is an output folder that does not exist yet and is thrown away.
 # STC names the program (default: build/stc).
@@ -47,6 +47,6 @@ while IFS= read -r -d '' test; do
 		head -n 40 "$temporary/diff"
 		failed=$((failed + 1))
 	fi
-done < <(find "$@" \( -name '*.mlir' -o -name '*.c' \) -print0 | sort -z)
+done < <(find "$@" \( -name '*.mlir' -o -name '*.c' -o -name '*.cpp' \) -print0 | sort -z)
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" != 0 ]

@@ -1,0 +1,5 @@
+// stc model
+void f(float a[4])
+{
+	a[0] = ;
+}
