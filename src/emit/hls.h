@@ -221,6 +221,8 @@ bool lanes_push(struct emitter *e, const struct op *push, const char *when);
 
 /* --- hls_sequential.c --- */
 /* What the pipelined loop of a sequential nest tells of dependences; nothing in other loops. */
+/* Is the loop part of a sequential nest? */
+bool hls_is_sequential(const struct op *loop);
 void hls_sequential_pragmas(struct emitter *e, const struct op *loop);
 
 #endif

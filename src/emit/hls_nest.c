@@ -2,6 +2,7 @@
  * compiler does not flatten nests whose trip counts are not constant (UG1399), and the pipeline
  * would drain after each run of the innermost loop. */
 #include "emit/hls.h"
+#include "platform/index_range.h"
 #include "predict/timing.h"
 #include <stdlib.h>
 
@@ -23,16 +24,20 @@ bool hls_is_nest(struct op *nest)
 	struct op *loop[NEST_MOST];
 	int loops = hls_nest(nest, loop);
 	bool run_time = false;
-	for (int l = 1; l < loops; l++)
+	bool flattened = loops > 1;
+	for (int l = 1; l < loops; l++) {
 		run_time = run_time || attr_get(loop[l], KEY_STREAM_RUN_TIME);
-	return run_time;
+		flattened = flattened && attr_get(loop[l - 1], KEY_STREAM_FLATTENED);
+	}
+	return run_time || flattened;
 }
 
 /* The trip count as a name or a number. */
 static const char *trips_of(struct emitter *e, const struct op *loop)
 {
 	const struct spelling *trips = hls_spelling(e, loop->operand[1]);
-	if (!attr_get(loop, KEY_STREAM_RUN_TIME))
+	bool number = loop->operand[1]->def && loop->operand[1]->def->code == OP_CONSTANT;
+	if (number || (!attr_get(loop, KEY_STREAM_RUN_TIME) && !hls_is_sequential(loop)))
 		return trips->text;
 	const char *name = names_add(&e->names, "", "trips");
 	hls_line(e, "const int %s = %s;", name, trips->text);
@@ -69,6 +74,8 @@ static int bits_of(int64_t most)
 static int64_t most_trips(const struct datapath *path, const struct op *loop, int l)
 {
 	int64_t most = timing_most_trips(loop);
+	if (hls_is_sequential(loop))
+		return (INT64_C(1) << index_bits(loop->operand[1])) - 1;
 	for (size_t n = 0; path && n < path->nests.count; n++) {
 		struct op *own[NEST_MOST];
 		hls_nest(path->nests.data[n], own);
@@ -266,6 +273,7 @@ void hls_one_loop(struct emitter *e, struct op *nest, const struct datapath *pat
 	hls_pipeline(e, counters.loop[loops - 1]);
 	if (path)
 		hls_distances(e, path);
+	hls_sequential_pragmas(e, counters.loop[loops - 1]);
 	e->indent++;
 	hls_iteration(e, &counters, NULL);
 	e->indent--;

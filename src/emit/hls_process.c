@@ -591,6 +591,8 @@ void hls_loop(struct emitter *e, struct op *op)
 		hls_pipeline(e, op);
 	if (interval)
 		hls_sequential_pragmas(e, op);
+	if (attr_get(op, KEY_STREAM_LANES))
+		text_add(&e->body, "#pragma HLS unroll\n");
 	e->indent++;
 	e->depth++;
 	hls_block(e, op->region[0]);

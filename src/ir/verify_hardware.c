@@ -25,7 +25,9 @@ static void check_pipelined(struct verifier *verifier, const struct op *loop)
 	if (attr_integer_or(loop, KEY_STREAM_PIPELINE, 0) < 1)
 		verify_fail(verifier, loop, "stream.pipeline is not positive");
 	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
-		if (op->code == OP_FOR || op->code == OP_ACQUIRE || op->code == OP_RELEASE)
+		bool lanes = op->code == OP_FOR && attr_get(op, KEY_STREAM_LANES);
+		if ((op->code == OP_FOR && !lanes) || op->code == OP_ACQUIRE ||
+		        op->code == OP_RELEASE)
 			verify_fail(verifier, op, "does not belong in a pipelined loop");
 		for (const struct op *other = loop->region[0]->first; channel_of(op) && other != op;
 		        other = other->next)

@@ -1,6 +1,7 @@
 /* Rules of sequential nests: arrays for operands and results, a body that uses nothing else.
  * Rules of stream level: every stream has one reader (at demand level: some) and names its tensor;
  * routing ops pass on exactly the words that their types say. */
+#include "ir/nest_array.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 #include <inttypes.h>
@@ -243,17 +244,31 @@ static int64_t elements_of(const struct type *type)
 	                                  : type_elements(type);
 }
 
-static bool holds(const struct type *array, const struct type *type)
+/* Does the array of the nest's body hold the tensor? */
+static bool holds(const struct op *nest, const struct value *array, const struct type *type)
 {
 	bool shaped = type->kind == TYPE_TENSOR || type->kind == TYPE_ITENSOR;
-	return shaped && type_scalar(type) == array->element &&
-	        elements_of(type) == array->shape[0];
+	struct nest_array layout = nest_array_of(nest, array->index);
+	int64_t elements = 1;
+	for (int d = 0; d < layout.rank; d++)
+		elements *= layout.extent[d];
+	return shaped && type_scalar(type) == array->type->element && elements_of(type) == elements;
 }
 
 static bool is_array(const struct type *type)
 {
-	return type->kind == TYPE_MEMREF && type->rank == 1 && type->shape[0] > 0 &&
-	        type->element->kind != TYPE_VECTOR;
+	return type->kind == TYPE_MEMREF && type->rank > 0 && type->rank <= NEST_DIMS &&
+	        type_elements(type) > 0 && type->element->kind != TYPE_VECTOR;
+}
+
+static bool is_laid_out(const struct nest_array *array)
+{
+	for (int d = 0; d < array->rank; d++)
+		if (array->banks[d] < 1 || array->margin[d] < 0 || array->extent[d] < 1 ||
+		        array->extent[d] > array->shape[d] - array->margin[d] ||
+		        array->shape[d] % array->banks[d])
+			return false;
+	return true;
 }
 
 static void check_arrays(struct verifier *verifier, const struct op *op)
@@ -261,17 +276,25 @@ static void check_arrays(struct verifier *verifier, const struct op *op)
 	const struct block *body = op->region[0];
 	for (int i = 0; i < body->arguments; i++)
 		if (!is_array(body->argument[i]->type)) {
-			verify_fail(verifier, op, "array %d of its body is %s, not one of one dim",
-			        i, body->argument[i]->type->text);
+			verify_fail(verifier, op, "argument %d of its body is %s, no array", i,
+			        body->argument[i]->type->text);
 			return;
 		}
+	for (int i = 0; i < body->arguments; i++) {
+		struct nest_array array = nest_array_of(op, i);
+		if (!is_laid_out(&array)) {
+			verify_fail(verifier, op,
+			        "banks, margins and extents of array %d do not fit its shape", i);
+			return;
+		}
+	}
 	if (body->arguments < op->operands) {
 		verify_fail(
 		        verifier, op, "%d operands enter %d arrays", op->operands, body->arguments);
 		return;
 	}
 	for (int i = 0; i < op->operands; i++)
-		if (!holds(body->argument[i]->type, op->operand[i]->type))
+		if (!holds(op, body->argument[i], op->operand[i]->type))
 			verify_fail(verifier, op, "operand %d is %s, its array %s", i,
 			        op->operand[i]->type->text, body->argument[i]->type->text);
 }
@@ -287,7 +310,7 @@ static void check_results(struct verifier *verifier, const struct op *op)
 	}
 	for (int i = 0; i < op->results; i++) {
 		const struct value *array = yield->operand[i];
-		if (array->def || array->block != body || !holds(array->type, op->result[i]->type))
+		if (array->def || array->block != body || !holds(op, array, op->result[i]->type))
 			verify_fail(verifier, op, "result %d is %s, what leaves %s", i,
 			        op->result[i]->type->text, array->type->text);
 	}

@@ -444,13 +444,11 @@ static void check_store(struct verifier *verifier, const struct op *op)
 
 static void check_write(struct verifier *verifier, const struct op *op)
 {
-	const struct type *when = operand_type(op, 0);
-	const struct type *port = operand_type(op, 2);
-	bool fits = port->kind == TYPE_MEMREF && port->rank == 1 &&
-	        port->element == operand_type(op, 1);
-	if (!fits || when->kind != TYPE_INTEGER || when->width != 1 ||
-	        operand_type(op, 3)->kind != TYPE_INDEX)
-		wrong_types(verifier, op, "a flag, a word, a memory of such words and an index");
+	bool fits = op->operands >= 3 && indexes(op, 3, operand_type(op, 2)) &&
+	        operand_type(op, 2)->element == operand_type(op, 1);
+	if (!fits || operand_type(op, 0)->kind != TYPE_INTEGER || operand_type(op, 0)->width != 1)
+		wrong_types(verifier, op,
+		        "a flag, a word, a memory of such words and an index for each of its dims");
 }
 
 static void check_alloca(struct verifier *verifier, const struct op *op)

@@ -2,9 +2,8 @@
  * Before: %y = stream.sequential(%x) { loops on arrays }
  * After:  a loop that fills the arrays of the operands from their FIFOs, the loops of the body, a
  *         loop that sends the arrays of the results */
-#include "lowering/lowering_internal.h"
+#include "lowering/lower_nest.h"
 #include "predict/sequential_time.h"
-#include "process/operation_builder.h"
 
 struct lowered_nest {
 	struct process p;
@@ -17,33 +16,41 @@ static struct value *array_of(const struct value *array)
 	return array->data;
 }
 
-static void make_arrays(struct lowered_nest *l)
+static struct nest_array layout_of(const struct lowered_nest *l, const struct value *array)
 {
-	const struct block *body = l->op->region[0];
-	for (int i = 0; i < body->arguments; i++) {
-		const struct type *type = body->argument[i]->type;
-		body->argument[i]->data =
-		        make_array(&l->p, "values", type->shape[0], type->element, 1);
-	}
+	return nest_array_of(l->op, array->index);
 }
 
-/* A loop over the elements of an array, pipelined. */
-static struct value *element_loop(struct lowered_nest *l, const struct value *array)
+/* Banks by the last element of their subscripts, then the words of each. */
+static void make_arrays(struct lowered_nest *l)
 {
-	struct value *counter = process_loop(&l->p, array->type->shape[0]);
-	process_pipeline(&l->p, 1);
-	return counter;
+	struct block *body = l->op->region[0];
+	for (int i = 0; i < body->arguments; i++) {
+		const struct type *type = body->argument[i]->type;
+		struct nest_array layout = layout_of(l, body->argument[i]);
+		int64_t shape[NEST_DIMS + 1];
+		int64_t words = 1;
+		int64_t banks = 1;
+		int rank = 0;
+		for (int d = 0; d < layout.rank; d++) {
+			words *= layout.shape[d] / layout.banks[d];
+			banks *= layout.banks[d];
+			if (layout.banks[d] > 1)
+				shape[rank++] = layout.banks[d];
+		}
+		shape[rank++] = words;
+		body->argument[i]->data = make_shaped_array(&l->p, "values",
+		        type_shaped(l->p.module, TYPE_MEMREF, rank, shape, type->element), banks);
+	}
 }
 
 static void fill_arrays(struct lowered_nest *l)
 {
 	for (int j = 0; j < l->op->operands; j++) {
 		const struct value *array = l->op->region[0]->argument[j];
-		struct value *fifo =
-		        process_argument(&l->p, stream_fifo(l->design, l->op->operand[j]), "x");
-		struct value *element = element_loop(l, array);
-		make_store(&l->p, make_pop(&l->p, NULL, fifo), array_of(array), element);
-		process_close(&l->p, 1);
+		struct nest_array layout = layout_of(l, array);
+		struct value *fifo = stream_fifo(l->design, l->op->operand[j]);
+		nest_fill(&l->p, &layout, array_of(array), process_argument(&l->p, fifo, "x"));
 	}
 }
 
@@ -51,17 +58,16 @@ static void send_arrays(struct lowered_nest *l)
 {
 	for (int i = 0; i < l->op->results; i++) {
 		const struct value *array = l->op->region[0]->last->operand[i];
-		struct value *fifo =
-		        process_argument(&l->p, stream_fifo(l->design, l->op->result[i]), "y");
-		struct value *element = element_loop(l, array);
-		make_push(&l->p, NULL, make_load(&l->p, array_of(array), element), fifo);
-		process_close(&l->p, 1);
+		struct nest_array layout = layout_of(l, array);
+		struct value *fifo = stream_fifo(l->design, l->op->result[i]);
+		nest_send(&l->p, &layout, array_of(array), process_argument(&l->p, fifo, "y"));
 	}
 }
 
 /* --- the body */
 
-static void copy_block(struct process *p, const struct block *from);
+static void copy_block(struct lowered_nest *l, const struct block *from);
+static void copy_op(struct lowered_nest *l, const struct op *op);
 
 static struct value *copy_constant(struct process *p, const struct op *op)
 {
@@ -74,31 +80,84 @@ static struct value *copy_constant(struct process *p, const struct op *op)
 	return made;
 }
 
-static void copy_loop(struct process *p, const struct op *op)
+/* Is it a number or a condition that depends neither on the counter nor on what arrays hold? */
+static bool is_outside(const struct value *value, const struct value *counter)
 {
+	const struct op *def = value->def;
+	if (value == counter || (def && op_accessed(def)))
+		return false;
+	for (int i = 0; def && i < def->operands; i++)
+		if (!is_outside(def->operand[i], counter))
+			return false;
+	return true;
+}
+
+/* Such numbers stand in front of the loop. */
+static void copy_ahead(struct lowered_nest *l, const struct op *loop)
+{
+	const struct value *counter = loop->region[0]->argument[0];
+	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
+		const struct type *type = op->results == 1 ? op->result[0]->type : NULL;
+		bool number = type &&
+		        (type->kind == TYPE_INDEX ||
+		                (type->kind == TYPE_INTEGER && type->width == 1));
+		if (number && is_outside(op->result[0], counter))
+			copy_op(l, op);
+	}
+}
+
+static void copy_loop(struct lowered_nest *l, const struct op *op)
+{
+	struct process *p = &l->p;
+	if (attr_get(op, KEY_STREAM_PARALLEL))
+		copy_ahead(l, op);
 	op->region[0]->argument[0]->data = process_loop_value(p, op->operand[1]->data);
-	copy_block(p, op->region[0]);
+	if (attr_get(op, KEY_STREAM_PARALLEL))
+		process_mark(p, KEY_STREAM_PARALLEL);
+	if (attr_get(op, KEY_STREAM_LANES))
+		process_mark(p, KEY_STREAM_LANES);
+	copy_block(l, op->region[0]);
 	process_close(p, 1);
 }
 
-static void copy_op(struct process *p, const struct op *op)
+/* The operands of an access, its element by bank and word. */
+static int copy_access(struct lowered_nest *l, const struct op *op, struct value **operand)
 {
+	int place = op_access(op);
+	const struct value *array = op->operand[place];
+	struct nest_array layout = layout_of(l, array);
+	struct nest_element element =
+	        nest_element_of(&l->p, &layout, op->operand + place + 1, operand + place + 1);
+	for (int i = 0; i < element.indices; i++)
+		operand[place + 1 + i] = element.index[i];
+	return place + 1 + element.indices;
+}
+
+static void copy_op(struct lowered_nest *l, const struct op *op)
+{
+	struct process *p = &l->p;
 	if (op->code == OP_YIELD || op->code == OP_SEQUENTIAL_YIELD)
 		return;
+	if (op->results && op->result[0]->data) /* in front of the loop */
+		return;
 	if (op->code == OP_FOR) {
-		copy_loop(p, op);
+		copy_loop(l, op);
 		return;
 	}
 	if (op->code == OP_CONSTANT) {
 		op->result[0]->data = copy_constant(p, op);
 		return;
 	}
-	struct value **operand = ARENA_ARRAY(p->module->arena, struct value *, op->operands + 1);
+	int operands = op->operands;
+	struct value **operand =
+	        ARENA_ARRAY(p->module->arena, struct value *, operands + NEST_DIMS + 1);
 	const struct type *type = op->results ? op->result[0]->type : NULL;
-	for (int i = 0; i < op->operands; i++)
+	for (int i = 0; i < operands; i++)
 		operand[i] = op->operand[i]->data;
-	struct op *made = op_new(
-	        p->module, op->code, op->location, op->operands, operand, op->results, &type);
+	if (op_accessed(op))
+		operands = copy_access(l, op, operand);
+	struct op *made =
+	        op_new(p->module, op->code, op->location, operands, operand, op->results, &type);
 	for (int i = 0; i < op->attributes; i++)
 		if (op->attribute[i].name != key_name(KEY_OPERAND_SEGMENT_SIZES))
 			attr_set_named(
@@ -108,17 +167,26 @@ static void copy_op(struct process *p, const struct op *op)
 		op->result[0]->data = made->result[0];
 }
 
-static void copy_block(struct process *p, const struct block *from)
+static void copy_block(struct lowered_nest *l, const struct block *from)
 {
 	for (const struct op *op = from->first; op; op = op->next)
-		copy_op(p, op);
+		copy_op(l, op);
+}
+
+static void clear_values(struct op *op, void *context)
+{
+	(void)context;
+	for (int i = 0; i < op->results; i++)
+		op->result[i]->data = NULL;
 }
 
 static void copy_body(struct lowered_nest *l)
 {
 	struct process *p = &l->p;
 	struct op *before = p->block->last;
-	copy_block(p, l->op->region[0]);
+	ir_walk(l->op->region[0], clear_values, NULL);
+	copy_block(l, l->op->region[0]);
+	nest_share_numbers(p->entry);
 	for (struct op *op = before ? before->next : p->block->first; op; op = op->next)
 		if (op->code == OP_FOR)
 			sequential_schedule(p->module, l->design->context->platform, op);
@@ -130,7 +198,7 @@ static void set_read_ports(struct lowered_nest *l)
 	const struct block *body = l->op->region[0];
 	for (int i = 0; i < body->arguments; i++) {
 		const struct value *array = array_of(body->argument[i]);
-		int64_t reads = sequential_reads(l->p.entry, array);
+		int64_t reads = sequential_reads(l->p.module->arena, l->p.entry, array);
 		if (reads > 1)
 			attr_set(l->p.module, array->def, KEY_STREAM_READ_PORTS,
 			        attr_integer(l->p.module, reads));

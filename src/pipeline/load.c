@@ -45,6 +45,21 @@ static struct c_list c_list_of(const struct option_list *list)
 	return (struct c_list){ list->data, list->count };
 }
 
+/* What the operators of a sequential nest may take: it is one process, and stands on one die. */
+static void limit_nests(const struct session *session, struct raise_options *raising)
+{
+	const struct platform *platform = session->platform;
+	if (!platform)
+		return;
+	struct resources die = platform->die[0];
+	raising->dsp = choice_resolve(&session->choices, platform, CHOICE_DSP);
+	raising->lut = choice_resolve(&session->choices, platform, CHOICE_LUT);
+	if (session->limit.dsp && session->limit.dsp < raising->dsp)
+		raising->dsp = session->limit.dsp;
+	raising->dsp = die.dsp < raising->dsp ? die.dsp : raising->dsp;
+	raising->lut = die.lut / 2 < raising->lut ? die.lut / 2 : raising->lut;
+}
+
 /* A function of C as a module of kernels. */
 static struct module *load_c(struct session *session, const struct c_source *source)
 {
@@ -53,7 +68,9 @@ static struct module *load_c(struct session *session, const struct c_source *sou
 	        module_new(session->arena, &session->guard, &session->diag, LEVEL_TENSOR);
 	const struct c_options reading = { options->top, c_list_of(&options->macro),
 		c_list_of(&options->include), c_list_of(&options->define) };
-	const struct raise_options raising = { options->reassociate };
+	struct raise_options raising = { .reassociate = options->reassociate,
+		.platform = session->platform };
+	limit_nests(session, &raising);
 	const struct region *region = c_read(module, &reading, source);
 	if (!region || !raise_region(module, region, &raising))
 		return NULL;

@@ -23,6 +23,18 @@ struct poly {
 	isl_union_map *schedule;      /* when iterations run in C */
 	struct poly_base_read **read; /* [statements][reads] */
 };
+
+/* Iterations `from` that must come before iterations `to`. */
+struct poly_edge {
+	int from, to;
+	bool is_flow; /* the one writes what the other may read */
+	isl_map *map;
+};
+typedef VEC(struct poly_edge) poly_edges;
+
+/* Between the statements that are inside; the maps belong to the caller. */
+poly_edges poly_dependences(struct poly *poly, const bool *inside);
+isl_union_map *poly_order_in_c(const struct poly *poly, int s);
 /* From the iterations of statement s in which the access happens to elements. */
 isl_map *poly_access_map(const struct poly *poly, int s, const struct poly_access *access);
 #endif

@@ -1,6 +1,6 @@
 /* Loops around statements, made by isl's code generator, as our structs. */
 #include "poly/poly_nest.h"
-#include "poly/poly_internal.h"
+#include "poly/poly_pieces.h"
 #include <isl/ast.h>
 #include <isl/ast_build.h>
 #include <isl/id.h>
@@ -13,11 +13,13 @@
 /* What is known about a loop while it is generated. */
 struct loop_note {
 	isl_union_map *order; /* of its iterations, the loop's own counter last */
+	struct poly_loop_role role;
 };
 
 struct generation {
 	struct poly *poly;
 	struct arena *arena;
+	const struct poly_schedule *schedule;
 	isl_id *open[LOOPS_MOST]; /* iterators of the loops around */
 	int number[LOOPS_MOST];
 	int depth, loops;
@@ -206,7 +208,7 @@ static struct poly_step *read_node(struct generation *g, isl_ast_node *node);
 
 static bool has_loop(const struct poly_step *step)
 {
-	bool found = step->kind == POLY_STEP_LOOP;
+	bool found = step->kind == POLY_STEP_LOOP && !step->lanes;
 	for (int i = 0; i < step->parts && !found; i++)
 		found = has_loop(step->part[i]);
 	return found;
@@ -272,7 +274,9 @@ static struct poly_step *read_for(struct generation *g, isl_ast_node *node)
 	g->depth--;
 	isl_id *annotation = isl_ast_node_get_annotation(node);
 	const struct loop_note *note = annotation ? isl_id_get_user(annotation) : NULL;
-	if (!g->failed && note && !has_loop(step->part[0])) {
+	step->parallel = note && note->role.parallel;
+	step->lanes = note && step->first != step->last ? note->role.lanes : 0;
+	if (!g->failed && note && !step->lanes && !has_loop(step->part[0])) {
 		g->order = note->order;
 		add_distances(g, step->part[0]);
 	}
@@ -365,6 +369,8 @@ static isl_id *note_loop(isl_ast_build *build, void *user)
 	struct generation *g = user;
 	struct loop_note *note = ARENA_NEW(g->arena, struct loop_note);
 	note->order = isl_ast_build_get_schedule(build);
+	if (g->schedule)
+		note->role = poly_schedule_role(g->schedule, note->order);
 	isl_id *id = isl_id_alloc(g->poly->ctx, "loop", note);
 	return isl_id_set_free_user(id, free_note);
 }
@@ -378,15 +384,19 @@ static isl_union_map *order_of(const struct poly *poly, const bool *inside)
 	return isl_union_map_intersect_domain(isl_union_map_copy(poly->schedule), all);
 }
 
-struct poly_step *poly_nest(struct poly *poly, const bool *inside)
+struct poly_step *poly_nest(
+        struct poly *poly, const bool *inside, const struct poly_schedule *schedule)
 {
-	struct generation g = { .poly = poly, .arena = poly->arena };
+	struct generation g = { .poly = poly, .arena = poly->arena, .schedule = schedule };
 	isl_ctx_reset_operations(poly->ctx);
 	isl_options_set_ast_build_atomic_upper_bound(poly->ctx, 1);
 	isl_options_set_ast_build_prefer_pdiv(poly->ctx, 0);
 	isl_ast_build *build = isl_ast_build_alloc(poly->ctx);
 	build = isl_ast_build_set_before_each_for(build, note_loop, &g);
-	isl_ast_node *tree = isl_ast_build_node_from_schedule_map(build, order_of(poly, inside));
+	if (schedule)
+		build = isl_ast_build_set_options(build, poly_schedule_options(schedule));
+	isl_union_map *order = schedule ? poly_schedule_map(schedule) : order_of(poly, inside);
+	isl_ast_node *tree = isl_ast_build_node_from_schedule_map(build, order);
 	struct poly_step *step = tree ? read_node(&g, tree) : broken(&g);
 	isl_ast_node_free(tree);
 	isl_ast_build_free(build);
@@ -395,12 +405,6 @@ struct poly_step *poly_nest(struct poly *poly, const bool *inside)
 
 /* --- values that are replaced */
 
-static isl_union_map *order_in_c(const struct poly *poly, int s)
-{
-	isl_union_set *all = isl_union_set_from_set(isl_set_copy(poly->domain[s]));
-	return isl_union_map_intersect_domain(isl_union_map_copy(poly->schedule), all);
-}
-
 /* Iterations of s to later ones of `other` that write the same element. */
 static isl_map *rewrites(const struct poly *poly, int s, int other)
 {
@@ -408,8 +412,8 @@ static isl_map *rewrites(const struct poly *poly, int s, int other)
 	isl_map *own = poly_access_map(poly, s, &program->statement[s].write);
 	isl_map *next = poly_access_map(poly, other, &program->statement[other].write);
 	isl_map *same = isl_map_apply_range(own, isl_map_reverse(next));
-	isl_union_map *later =
-	        isl_union_map_lex_lt_union_map(order_in_c(poly, s), order_in_c(poly, other));
+	isl_union_map *later = isl_union_map_lex_lt_union_map(
+	        poly_order_in_c(poly, s), poly_order_in_c(poly, other));
 	isl_union_map *both =
 	        isl_union_map_intersect(isl_union_map_from_map(isl_map_copy(same)), later);
 	isl_map *result = isl_union_map_extract_map(both, isl_map_get_space(same));

@@ -1,7 +1,7 @@
-/* Loops that run the iterations of some statements in the order of C. */
+/* Loops that run the iterations of some statements. */
 #ifndef STC_POLY_NEST_H
 #define STC_POLY_NEST_H
-#include "poly/poly.h"
+#include "poly/poly_schedule.h"
 
 enum poly_expression_kind {
 	POLY_NUMBER,  /* number */
@@ -36,7 +36,9 @@ enum poly_step_kind {
 
 struct poly_step {
 	enum poly_step_kind kind;
-	int loop; /* the number of the loop */
+	int loop;      /* the number of the loop */
+	bool parallel; /* its iterations are independent */
+	int64_t lanes; /* so many at once, the counters from 0 on; 0: one after the other */
 	int64_t by;
 	const struct poly_expression *first, *last, *condition;
 	bool is_else;
@@ -49,8 +51,13 @@ struct poly_step {
 	struct poly_step **part;
 };
 
-/* Runs the statements that are `inside` ([statements]). NULL: it is too complex. */
-struct poly_step *poly_nest(struct poly *poly, const bool *inside);
+/* Runs the statements that are `inside` ([statements]), in the order of C if there is no schedule.
+ * NULL: it is too complex. */
+struct poly_step *poly_nest(
+        struct poly *poly, const bool *inside, const struct poly_schedule *schedule);
+/* Outer loops that all accesses to the array share, of which no iteration reads what another one
+ * wrote, and none what was there before. */
+int poly_private_loops(const struct poly *poly, int array);
 /* Is what read j of the statement finds replaced later, by a statement that is inside?  Only
  * values of such statements count. */
 bool poly_is_replaced(struct poly *poly, const bool *inside, int statement, int read);

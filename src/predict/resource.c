@@ -30,6 +30,8 @@ struct counting {
 	const struct platform *platform;
 	int64_t interval;    /* interval of the current loop; 0: not in a pipelined loop */
 	int64_t *operations; /* [OP_COUNT][3 bit widths]: lanes of each kind in this loop */
+	int64_t *units;      /* the same: instances in the sequential nest so far; NULL: in none */
+	int64_t copies;      /* of what loops with lanes hold */
 	struct resources sum;
 	int64_t lanes, widest_interval, products; /* products: of the dot ops of this loop */
 	/* loops with this datapath number were counted */
@@ -152,12 +154,26 @@ static bool chooses_among_four(const struct op *op)
 	        uses_in_block(right->result[0]) == 1;
 }
 
+/* Loops of a nest run one after the other, on the same instances. */
+static int64_t add_units(int64_t *units, int64_t needed)
+{
+	int64_t more = needed > *units ? needed - *units : 0;
+	*units += more;
+	return more;
+}
+
+static void count_structure(struct counting *c, const struct op *op)
+{
+	for (int64_t i = 0; i < c->copies; i++)
+		c->sum = resources_add(c->sum, structure_cost(op));
+	if (op->code == OP_ALLOCA)
+		c->sum = resources_add(c->sum, memory_cost(c->platform, op));
+}
+
 static void count_op(struct counting *c, const struct op *op)
 {
 	enum op_code code = op->code == OP_TREE ? kind_of_tree(op) : op->code;
-	c->sum = resources_add(c->sum, structure_cost(op));
-	if (op->code == OP_ALLOCA)
-		c->sum = resources_add(c->sum, memory_cost(c->platform, op));
+	count_structure(c, op);
 	struct dot dot;
 	if (op->code == OP_DOT && dot_of(op, &dot)) {
 		c->sum = resources_add(c->sum, times(dot_cost(c->platform, &dot), 1));
@@ -188,8 +204,11 @@ static void count_op(struct counting *c, const struct op *op)
 		cost = platform_narrow(c->platform);
 	else if (product)
 		cost = platform_product(c->platform, factor_bits(op));
-	int64_t all = *operations_of(c, code, scalar, narrow) += lanes;
-	int64_t more = shared(all, c->interval) - shared(all - lanes, c->interval);
+	int64_t *operations = operations_of(c, code, scalar, narrow);
+	int64_t all = *operations += lanes * c->copies;
+	int64_t more = shared(all, c->interval) - shared(all - lanes * c->copies, c->interval);
+	if (c->units)
+		more = add_units(&c->units[operations - c->operations], shared(all, c->interval));
 	/* addresses: a shift, a mask or a few adders */
 	if (scalar->kind == TYPE_INDEX && (code == OP_MULI || by_power_of_two(op)))
 		cost = (struct operator_cost){ .lut = by_power_of_two(op) &&
@@ -199,6 +218,25 @@ static void count_op(struct counting *c, const struct op *op)
 	if (scalar->kind == TYPE_INDEX)
 		cost = with_bits(cost, widest_index(op));
 	c->sum = resources_add(c->sum, times(cost, more));
+}
+
+static void count_block(struct counting *c, const struct block *block);
+
+static void count_nest(struct counting *c, const struct block *block)
+{
+	int64_t units[OP_COUNT * 3] = { 0 };
+	c->units = units;
+	count_block(c, block);
+	c->units = NULL;
+}
+
+static void count_lanes(struct counting *c, const struct op *loop)
+{
+	const struct op *trips = loop->operand[1]->def;
+	int64_t outside = c->copies;
+	c->copies *= trips->code == OP_CONSTANT ? attr_get(trips, KEY_VALUE)->integer : 1;
+	count_block(c, loop->region[0]);
+	c->copies = outside;
 }
 
 static void count_block(struct counting *c, const struct block *block)
@@ -224,8 +262,15 @@ static void count_block(struct counting *c, const struct block *block)
 			c->widest_interval =
 			        interval > c->widest_interval ? interval : c->widest_interval;
 		}
-		count_block(c, op->region[0]);
+		if (attr_get(op, KEY_STREAM_LANES))
+			count_lanes(c, op);
+		else if (attr_get(op, KEY_STREAM_CYCLES))
+			count_nest(c, op->region[0]);
+		else
+			count_block(c, op->region[0]);
 		c->interval = interval ? 0 : c->interval;
+		if (interval && c->units)
+			memset(c->operations, 0, sizeof *c->operations * OP_COUNT * 3);
 	}
 }
 
@@ -252,9 +297,11 @@ static bool is_written(const struct block *block, const struct value *port)
 static struct counting count_process(const struct platform *platform, const struct op *function)
 {
 	int64_t operations[OP_COUNT * 3] = { 0 };
-	struct counting c = {
-		.platform = platform, .operations = operations, .lanes = 1, .widest_interval = 1
-	};
+	struct counting c = { .platform = platform,
+		.operations = operations,
+		.copies = 1,
+		.lanes = 1,
+		.widest_interval = 1 };
 	for (int i = 0; i < function->region[0]->arguments; i++) {
 		const struct value *port = function->region[0]->argument[i];
 		if (type_is_port(port->type))

@@ -78,15 +78,30 @@ static void add_accesses(struct loop_body *body, int at, bool pipelined)
 			add_order(body, j, at, pipelined);
 }
 
+static bool is_inner_loop(const struct op *op)
+{
+	return op->code == OP_FOR && !attr_get(op, KEY_STREAM_LANES);
+}
+
+/* Lanes do the same at once. */
+static void add_ops(struct loop_body *body, const struct op *first, bool pipelined)
+{
+	for (const struct op *op = first; op && !is_inner_loop(op); op = op->next) {
+		if (op->code == OP_FOR) {
+			add_ops(body, op->region[0]->first, pipelined);
+			continue;
+		}
+		VEC_PUSH(body->arena, &body->ops, op);
+		add_operands(body, (int)body->ops.count - 1);
+		add_accesses(body, (int)body->ops.count - 1, pipelined);
+	}
+}
+
 static struct loop_body body_of(struct arena *arena, const struct platform *platform,
         const struct op *first, bool pipelined)
 {
 	struct loop_body body = { .arena = arena, .platform = platform };
-	for (const struct op *op = first; op && op->code != OP_FOR; op = op->next) {
-		VEC_PUSH(arena, &body.ops, op);
-		add_operands(&body, (int)body.ops.count - 1);
-		add_accesses(&body, (int)body.ops.count - 1, pipelined);
-	}
+	add_ops(&body, first, pipelined);
 	body.start = ARENA_ARRAY(arena, int64_t, body.ops.count + 1);
 	return body;
 }
@@ -158,6 +173,7 @@ static int64_t find_interval(struct loop_body *body)
 struct timed_loop {
 	const struct op *loop;
 	bool pipelined, varies; /* its cycles depend on counters around */
+	bool flattened;         /* one pipeline with the only loop inside */
 	int64_t interval, depth;
 	int64_t straight; /* cycles of operations between the loops of the body */
 	VEC(struct timed_loop *) inner;
@@ -172,9 +188,32 @@ struct nest_timer {
 static bool has_loop(const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next)
-		if (op->code == OP_FOR)
+		if (is_inner_loop(op))
 			return true;
 	return false;
+}
+
+/* Does the value follow from the counter?  Without counters of loops further inside. */
+static bool follows_from(const struct value *value, const struct value *counter)
+{
+	if (value == counter)
+		return true;
+	for (int i = 0; value->def && i < value->def->operands; i++)
+		if (follows_from(value->def->operand[i], counter))
+			return true;
+	return false;
+}
+
+/* Is the loop's body numbers and one loop, both parallel, with bounds that stay the same? */
+static bool may_flatten(const struct op *loop, const struct timed_loop *inner)
+{
+	bool good = attr_get(loop, KEY_STREAM_PARALLEL) && (inner->pipelined || inner->flattened) &&
+	        timing_only_loop(loop->region[0]) == inner->loop;
+	for (const struct timed_loop *at = inner; good && at;
+	        at = at->flattened ? at->inner.data[0] : NULL)
+		good = attr_get(at->loop, KEY_STREAM_PARALLEL) &&
+		        !follows_from(at->loop->operand[1], loop->region[0]->argument[0]);
+	return good;
 }
 
 static struct timed_loop *time_loop(struct nest_timer *c, struct op *loop)
@@ -195,25 +234,20 @@ static struct timed_loop *time_loop(struct nest_timer *c, struct op *loop)
 		struct loop_body body = body_of(c->arena, c->platform, op, false);
 		settle(&body, 1);
 		timed->straight += depth_of(&body);
-		while (op && op->code != OP_FOR)
+		while (op && !is_inner_loop(op))
 			op = op->next;
 		if (op) {
 			VEC_PUSH(c->arena, &timed->inner, time_loop(c, op));
 			op = op->next;
 		}
 	}
+	timed->flattened = timed->inner.count == 1 && may_flatten(loop, timed->inner.data[0]);
+	if (timed->flattened) {
+		timed->interval = timed->inner.data[0]->interval;
+		timed->depth = timed->inner.data[0]->depth;
+		attr_set(c->module, loop, KEY_STREAM_FLATTENED, attr_unit(c->module));
+	}
 	return timed;
-}
-
-/* Does the value follow from the counter?  Without counters of loops further inside. */
-static bool follows_from(const struct value *value, const struct value *counter)
-{
-	if (value == counter)
-		return true;
-	for (int i = 0; value->def && i < value->def->operands; i++)
-		if (follows_from(value->def->operand[i], counter))
-			return true;
-	return false;
 }
 
 static bool bounds_follow(const struct timed_loop *timed, const struct value *counter)
@@ -309,7 +343,12 @@ static int64_t cycles_of(const struct timed_loop *timed)
 	int64_t counter = 0;
 	if (trips <= 0)
 		return cycles;
-	if (timed->pipelined)
+	for (const struct timed_loop *at = timed; at->flattened;
+	        trips *= number_of(at->loop->operand[1]))
+		at = at->inner.data[0];
+	if (trips <= 0)
+		return cycles;
+	if (timed->pipelined || timed->flattened)
 		return cycles + timed->depth + timed->interval * (trips - 1);
 	timed->loop->region[0]->argument[0]->data = &counter;
 	if (!timed->varies)
@@ -329,16 +368,79 @@ void sequential_schedule(struct module *module, const struct platform *platform,
 	arena_free(arena);
 }
 
-int64_t sequential_reads(const struct block *block, const struct value *array)
+/* Words of the array that the lanes around a load read from a bank in a cycle. */
+static int64_t words_of(const struct op *load)
+{
+	int64_t words = 1;
+	for (const struct op *loop = load->parent->parent; attr_get(loop, KEY_STREAM_LANES);
+	        loop = loop->parent->parent) {
+		const struct value *counter = loop->region[0]->argument[0];
+		bool bank = false;
+		for (int i = 1; i + 1 < load->operands; i++)
+			bank = bank || follows_from(load->operand[i], counter);
+		if (!bank && follows_from(load->operand[load->operands - 1], counter))
+			words *= number_of(loop->operand[1]);
+	}
+	return words;
+}
+
+static const struct attr *bank_of(const struct op *load, int dim)
+{
+	const struct op *def = load->operand[dim]->def;
+	return def && def->code == OP_CONSTANT ? attr_get(def, KEY_VALUE) : NULL;
+}
+
+/* Are the words of two loads in different banks, whatever the counters are? */
+static bool is_apart(const struct op *load, const struct op *other)
+{
+	for (int i = 1; i + 1 < load->operands; i++)
+		if (bank_of(load, i) && bank_of(other, i) &&
+		        bank_of(load, i)->integer != bank_of(other, i)->integer)
+			return true;
+	return false;
+}
+
+struct load_list {
+	struct arena *arena;
+	const struct value *array;
+	VEC(const struct op *) loads;
+};
+
+static void list_loads(struct load_list *list, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if (op->code == OP_FOR)
+			list_loads(list, op->region[0]);
+		else if (op->code == OP_MEMREF_LOAD && op->operand[0] == list->array)
+			VEC_PUSH(list->arena, &list->loads, op);
+}
+
+/* Words that a bank gives for an iteration, at most. */
+static int64_t reads_in(struct arena *arena, const struct block *block, const struct value *array)
+{
+	struct load_list list = { .arena = arena, .array = array };
+	int64_t most = 0;
+	list_loads(&list, block);
+	for (size_t i = 0; i < list.loads.count; i++) {
+		int64_t words = 0;
+		for (size_t j = 0; j < list.loads.count; j++)
+			words += is_apart(list.loads.data[i], list.loads.data[j])
+			        ? 0
+			        : words_of(list.loads.data[j]);
+		most = words > most ? words : most;
+	}
+	return most;
+}
+
+int64_t sequential_reads(struct arena *arena, const struct block *block, const struct value *array)
 {
 	int64_t most = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code != OP_FOR)
 			continue;
 		int64_t interval = attr_integer_or(op, KEY_STREAM_PIPELINE, 0);
-		int64_t reads = interval ? 0 : sequential_reads(op->region[0], array);
-		for (const struct op *at = op->region[0]->first; interval && at; at = at->next)
-			reads += at->code == OP_MEMREF_LOAD && at->operand[0] == array;
+		int64_t reads = interval ? reads_in(arena, op->region[0], array)
+		                         : sequential_reads(arena, op->region[0], array);
 		reads = interval ? (reads + interval - 1) / interval : reads;
 		most = reads > most ? reads : most;
 	}

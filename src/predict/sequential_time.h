@@ -12,6 +12,6 @@
  * and records the cycles of the whole nest (stream.cycles). */
 void sequential_schedule(struct module *module, const struct platform *platform, struct op *nest);
 /* Reads of the array in a cycle of some pipelined loop below, at most. */
-int64_t sequential_reads(const struct block *block, const struct value *array);
+int64_t sequential_reads(struct arena *arena, const struct block *block, const struct value *array);
 
 #endif

@@ -2,9 +2,12 @@
 #ifndef STC_RAISE_H
 #define STC_RAISE_H
 #include "frontend/region.h"
+#include "platform/platform.h"
 
 struct raise_options {
 	bool reassociate; /* sums may be formed in another order than in C */
+	const struct platform *platform;
+	int64_t dsp, lut; /* that the operators of a sequential nest may take, at most */
 };
 
 /* Gives the module its function main. Each statement becomes a kernel over the box around its

@@ -23,6 +23,12 @@ struct raise_layout {
 struct raise_group {
 	bool *inside;           /* [program.statements] */
 	struct poly_step *nest; /* NULL: it was merged with another group */
+	/* [arrays in C][dims] banks of the arrays on chip: elements are in one bank whose
+	 * subscripts are the same numbers modulo these */
+	int64_t (*banks)[POLY_DIMS];
+	/* elements before the first one of C, and all of them */
+	int64_t (*margin)[POLY_DIMS], (*extent)[POLY_DIMS];
+	int64_t dsp; /* that its operators may take */
 };
 
 struct raising {
@@ -71,6 +77,15 @@ void raise_join(struct raising *r, const bool *marked);
 /* Lets groups take in what cannot or need not stand outside. Instances are whole statements.
  * false: nothing was taken in. */
 bool raise_absorb(struct raising *r, struct poly *poly);
+
+/* --- raise_expand.c --- */
+/* Changes the region so that scalars of groups have a copy for each iteration. false: none needs
+ * one. */
+bool raise_expand(struct raising *r, struct poly *poly);
+
+/* --- raise_lanes.c --- */
+/* The loops of a group; sets its banks. NULL: they are too complex. */
+struct poly_step *raise_nest(struct raising *r, struct poly *poly, int group);
 
 /* --- raise_sequential.c --- */
 /* Makes the sequential nest of a group. */

@@ -185,11 +185,11 @@ static struct value *condition_of(struct nest_builder *b, const struct poly_expr
 	return nest_compare(b, CMPI_NE, number, nest_index(b, 0));
 }
 
-static struct value *index_choice(
+struct value *nest_select(
         struct nest_builder *b, struct value *when, struct value *yes, struct value *no)
 {
 	struct value *operand[3] = { when, yes, no };
-	return nest_op(b, OP_SELECT, type_index(b->r->module), 3, operand);
+	return nest_op(b, OP_SELECT, yes->type, 3, operand);
 }
 
 static struct nest_form chosen(struct nest_builder *b, const struct poly_expression *from)
@@ -197,7 +197,7 @@ static struct nest_form chosen(struct nest_builder *b, const struct poly_express
 	struct value *when = condition_of(b, from->part[0]);
 	struct value *yes = value_of(b, from->part[1]);
 	struct value *no = value_of(b, from->part[2]);
-	return form_of_value(index_choice(b, when, yes, no));
+	return form_of_value(nest_select(b, when, yes, no));
 }
 
 /* 1 or 0 */
@@ -205,7 +205,7 @@ static struct value *flag(struct nest_builder *b, struct value *when)
 {
 	struct value *yes = nest_index(b, 1);
 	struct value *no = nest_index(b, 0);
-	return index_choice(b, when, yes, no);
+	return nest_select(b, when, yes, no);
 }
 
 static struct nest_form sum_of(
@@ -349,7 +349,7 @@ struct value *nest_body(struct nest_builder *b, const struct body *body,
 
 static bool has_loop(const struct poly_step *step)
 {
-	bool found = step->kind == POLY_STEP_LOOP && step->first != step->last;
+	bool found = step->kind == POLY_STEP_LOOP && step->first != step->last && !step->lanes;
 	for (int i = 0; i < step->parts && !found; i++)
 		found = has_loop(step->part[i]);
 	return found;
@@ -371,8 +371,41 @@ static void close_loop(struct nest_builder *b)
 	b->block = b->block->parent->parent;
 }
 
+bool nest_is_lane(const struct value *value)
+{
+	return !value->def && attr_get(value->block->parent, KEY_STREAM_LANES);
+}
+
+/* All lanes run; those outside the bounds store nothing. */
+static bool make_lanes(struct nest_builder *b, const struct poly_step *step)
+{
+	struct nest_form bound[2];
+	bound[0] = form_of(b, step->first);
+	bound[1] = form_of(b, step->last);
+	struct value *outside = b->when;
+	bool inside[2] = { !terms_of(&bound[0]) && bound[0].constant <= 0,
+		!terms_of(&bound[1]) && bound[1].constant >= step->lanes - 1 };
+	struct value *limit[2];
+	for (int i = 0; i < 2; i++)
+		limit[i] = inside[i] ? NULL : nest_value(b, &bound[i]);
+	struct value *lanes = nest_index(b, step->lanes);
+	struct value *counter = open_loop(b, lanes);
+	attr_set(b->r->module, b->block->parent, KEY_STREAM_LANES, attr_unit(b->r->module));
+	for (int i = 0; i < 2; i++)
+		if (limit[i])
+			b->when = nest_both(b, b->when,
+			        nest_compare(b, i ? CMPI_SLE : CMPI_SGE, counter, limit[i]));
+	b->counter[step->loop] = form_of_value(counter);
+	bool good = nest_step(b, step->part[0]);
+	close_loop(b);
+	b->when = outside;
+	return good;
+}
+
 static bool make_loop(struct nest_builder *b, const struct poly_step *step)
 {
+	if (step->lanes)
+		return make_lanes(b, step);
 	struct nest_form first = form_of(b, step->first);
 	first = short_form(b, &first);
 	if (step->first == step->last) {
@@ -387,6 +420,9 @@ static bool make_loop(struct nest_builder *b, const struct poly_step *step)
 	if (step->by > 1)
 		count = binary(b, OP_FLOORDIVSI, count, nest_index(b, step->by));
 	struct value *counter = open_loop(b, count);
+	if (step->parallel)
+		attr_set(b->r->module, b->block->parent, KEY_STREAM_PARALLEL,
+		        attr_unit(b->r->module));
 	add_term(&first, counter, step->by);
 	b->counter[step->loop] = first;
 	bool good = nest_step(b, step->part[0]);
@@ -398,12 +434,15 @@ static bool make_loop(struct nest_builder *b, const struct poly_step *step)
 static bool make_branch(struct nest_builder *b, const struct poly_step *step)
 {
 	struct value *outside = b->when;
+	struct value *branch = b->branch;
 	struct value *when = condition_of(b, step->condition);
 	when = step->is_else ? negated(b, when) : when;
 	if (!has_loop(step)) {
 		b->when = nest_both(b, outside, when);
+		b->branch = nest_both(b, branch, when);
 		bool good = nest_step(b, step->part[0]);
 		b->when = outside;
+		b->branch = branch;
 		return good;
 	}
 	open_loop(b, flag(b, when));

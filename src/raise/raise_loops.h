@@ -19,7 +19,8 @@ struct nest_builder {
 	struct map constants;
 	struct nest_form *counter; /* [loops] */
 	struct location location;
-	struct value *when; /* condition of the branches around; NULL: always */
+	struct value *when;   /* condition of the branches and lanes around; NULL: always */
+	struct value *branch; /* of the branches alone */
 	void *context;
 	/* makes an iteration of a statement */
 	bool (*statement)(struct nest_builder *b, const struct poly_step *step,
@@ -40,6 +41,10 @@ struct value *nest_both(struct nest_builder *b, struct value *left, struct value
 struct nest_form nest_compose(struct nest_builder *b, const struct poly_form *form,
         const struct nest_form *counter, int dims);
 struct value *nest_value(struct nest_builder *b, const struct nest_form *form);
+struct value *nest_select(
+        struct nest_builder *b, struct value *when, struct value *yes, struct value *no);
+/* Is the value the counter of a loop whose iterations run at once? */
+bool nest_is_lane(const struct value *value);
 /* a condition of the source on counters; NULL: always */
 struct value *nest_condition(struct nest_builder *b, const struct poly_condition *condition,
         const struct nest_form *counter, int dims);

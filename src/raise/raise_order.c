@@ -254,7 +254,7 @@ static bool make_nests(struct raising *r, struct poly *poly)
 		bool used = false;
 		for (int s = 0; s < r->program.statements; s++)
 			used = used || r->group[s] == (int)g;
-		if (used && !(group->nest = poly_nest(poly, group->inside)))
+		if (used && !(group->nest = raise_nest(r, poly, (int)g)))
 			return raise_report(
 			        r, &(struct poly_error){ .fault = POLY_TOO_COMPLEX, .read = -1 });
 	}
@@ -289,20 +289,40 @@ static bool order_with(struct raising *r, struct poly *poly)
 		whole = true;
 	}
 	mark_live(r);
-	return make_nests(r, poly);
+	return true;
 }
 
-bool raise_order(struct raising *r)
+static void forget_groups(struct raising *r)
 {
-	struct poly_error error;
 	r->group = ARENA_ARRAY(r->arena, int, r->program.statements);
+	r->groups.count = 0;
 	for (int s = 0; s < r->program.statements; s++)
 		r->group[s] = -1;
 	begin(r);
+}
+
+static bool order_once(struct raising *r, bool *changed)
+{
+	struct poly_error error;
+	forget_groups(r);
 	struct poly *poly = poly_new(r->arena, &r->program, &error);
 	if (!poly)
 		return raise_report(r, &error);
 	bool good = order_with(r, poly);
+	if (good && changed)
+		*changed = raise_expand(r, poly);
+	good = good && ((changed && *changed) || make_nests(r, poly));
 	poly_free(poly);
 	return good;
+}
+
+bool raise_order(struct raising *r)
+{
+	bool changed = false;
+	if (!order_once(r, &changed))
+		return false;
+	if (!changed)
+		return true;
+	raise_make_program(r);
+	return order_once(r, NULL);
 }

@@ -52,6 +52,7 @@ void raise_make_program(struct raising *r)
 {
 	const struct region *region = r->region;
 	struct poly_program *program = &r->program;
+	r->outputs = 0;
 	program->arrays = (int)region->arrays.count;
 	program->array = ARENA_ARRAY(r->arena, struct poly_array, program->arrays);
 	program->statement = ARENA_ARRAY(

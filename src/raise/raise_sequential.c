@@ -5,17 +5,18 @@
 #include "raise/raise_loops.h"
 
 /* An array of the nest. */
-struct nest_array {
+struct held_array {
 	int array;             /* in C */
 	struct value *initial; /* what it holds at first; NULL: nothing */
 	bool written;
+	bool shaped;            /* its elements are where those of C's array are */
 	struct value *argument; /* of the nest's body */
 };
 
 struct nest_making {
 	struct raising *r;
 	int group;
-	VEC(struct nest_array) arrays;
+	VEC(struct held_array) arrays;
 	int *base; /* [arrays in C] instance whose values are in a written array at first; -1: the
 	                   initial values */
 	int *own;  /* [arrays in C] entry of `arrays` for a written one; -1: it is not written */
@@ -114,11 +115,12 @@ static void find_bases(struct nest_making *q)
 static int add_array(struct nest_making *q, int array, struct value *initial, bool written)
 {
 	for (size_t i = 0; !written && i < q->arrays.count; i++) {
-		const struct nest_array *known = &q->arrays.data[i];
+		const struct held_array *known = &q->arrays.data[i];
 		if (!known->written && known->initial == initial)
 			return (int)i;
 	}
-	VEC_PUSH(q->r->arena, &q->arrays, ((struct nest_array){ array, initial, written, NULL }));
+	VEC_PUSH(q->r->arena, &q->arrays,
+	        ((struct held_array){ array, initial, written, written, NULL }));
 	return (int)q->arrays.count - 1;
 }
 
@@ -176,7 +178,10 @@ static bool find_outside(struct nest_making *q)
 				struct value *value = outside_value(q, array, &read->source[k]);
 				if (!value)
 					return refuse_address(q, i, j);
-				add_array(q, array, value, false);
+				int number = add_array(q, array, value, false);
+				int instance = read->source[k].instance;
+				q->arrays.data[number].shaped =
+				        instance < 0 || fills(q, instance, array);
 			}
 		}
 	}
@@ -208,16 +213,65 @@ static void find_readers(struct nest_making *q)
 
 /* --- the op */
 
-static const struct type *array_type(struct nest_making *q, const struct nest_array *array)
+static const struct raise_group *group_of(const struct nest_making *q)
+{
+	return &q->r->groups.data[q->group];
+}
+
+static const struct type *array_type(struct nest_making *q, const struct held_array *array)
 {
 	struct raising *r = q->r;
 	const struct region_array *of = &r->region->arrays.data[array->array];
 	int64_t elements = 1;
-	for (int d = 0; d < of->rank; d++)
-		elements *= of->extent[d];
+	if (array->shaped && of->rank)
+		return type_shaped(r->module, TYPE_MEMREF, of->rank,
+		        group_of(q)->extent[array->array], of->type);
 	if (array->initial)
 		elements = type_elements(array->initial->type);
 	return type_shaped(r->module, TYPE_MEMREF, 1, &elements, of->type);
+}
+
+struct layout_lists {
+	VEC(int64_t) banks;
+	VEC(int64_t) margins;
+	VEC(int64_t) extents;
+	bool any; /* of several banks */
+};
+
+static void add_layout(
+        const struct nest_making *q, const struct held_array *array, struct layout_lists *lists)
+{
+	const struct region_array *of = &q->r->region->arrays.data[array->array];
+	const struct raise_group *group = group_of(q);
+	bool shaped = array->shaped && of->rank;
+	for (int d = 0; d < array->argument->type->rank; d++) {
+		int64_t banks = shaped ? group->banks[array->array][d] : 1;
+		VEC_PUSH(q->r->arena, &lists->banks, banks);
+		VEC_PUSH(q->r->arena, &lists->margins, shaped ? group->margin[array->array][d] : 0);
+		VEC_PUSH(q->r->arena, &lists->extents,
+		        shaped ? of->extent[d] : array->argument->type->shape[d]);
+		lists->any = lists->any || banks > 1;
+	}
+}
+
+/* Of all dims of all arrays, if one has several banks. */
+static void set_banks(struct nest_making *q)
+{
+	struct module *module = q->r->module;
+	struct layout_lists lists = { .any = false };
+	const struct block *body = q->op->region[0];
+	for (int i = 0; i < body->arguments; i++)
+		for (size_t k = 0; k < q->arrays.count; k++)
+			if (q->arrays.data[k].argument == body->argument[i])
+				add_layout(q, &q->arrays.data[k], &lists);
+	if (!lists.any)
+		return;
+	attr_set(module, q->op, KEY_STREAM_BANKS,
+	        attr_integers(module, (int)lists.banks.count, lists.banks.data));
+	attr_set(module, q->op, KEY_STREAM_MARGINS,
+	        attr_integers(module, (int)lists.margins.count, lists.margins.data));
+	attr_set(module, q->op, KEY_STREAM_EXTENTS,
+	        attr_integers(module, (int)lists.extents.count, lists.extents.data));
 }
 
 static const struct type *tensor_type(struct nest_making *q, int array)
@@ -243,7 +297,7 @@ static void make_op(struct nest_making *q, struct location location)
 	struct block *body = block_new(r->module, q->op, 0);
 	for (int entering = 1; entering >= 0; entering--)
 		for (size_t i = 0; i < q->arrays.count; i++) {
-			struct nest_array *array = &q->arrays.data[i];
+			struct held_array *array = &q->arrays.data[i];
 			if ((array->initial != NULL) == entering)
 				array->argument =
 				        block_add_argument(r->module, body, array_type(q, array));
@@ -321,17 +375,99 @@ static struct poly_form outside_index(
 	return index;
 }
 
-/* when: where the index is inside; NULL: always */
-static struct value *load(const struct iteration *at, const struct nest_array *array,
-        const struct poly_form *index, struct value *when)
+/* An element of an array: a form of the statement's counters for each dim. */
+struct nest_place {
+	const struct held_array *array;
+	int rank;
+	struct poly_form subscript[POLY_DIMS];
+};
+
+static struct nest_place place_in_c(const struct nest_making *q, const struct held_array *array,
+        const struct poly_access *access)
 {
-	struct nest_form form = nest_compose(at->b, index, at->counter, at->statement->dims);
-	struct value *operand[2] = { array->argument, nest_value(at->b, &form) };
-	if (when) {
-		struct value *choice[3] = { when, operand[1], nest_index(at->b, 0) };
-		operand[1] = nest_op(at->b, OP_SELECT, choice[1]->type, 3, choice);
+	struct nest_place place = { .array = array,
+		.rank = q->r->program.array[access->array].rank };
+	for (int d = 0; d < place.rank; d++)
+		place.subscript[d] = access->subscript[d];
+	place.rank = place.rank ? place.rank : 1;
+	return place;
+}
+
+/* Is the subscript a lane, but for multiples of the banks? */
+static bool is_aligned(const struct nest_form *form, int64_t banks)
+{
+	bool lane = false;
+	for (int i = 0; banks > 1 && i < form->terms; i++) {
+		if (!form->factor[i] || form->factor[i] % banks == 0)
+			continue;
+		if (!nest_is_lane(form->value[i]))
+			return false;
+		lane = true;
 	}
-	return nest_op(at->b, OP_MEMREF_LOAD, array->argument->type->element, 2, operand);
+	return lane;
+}
+
+/* Lanes that run without effect find elements too, so that the bank of a lane stays the same. */
+static struct value *aligned_subscript(
+        struct nest_builder *b, const struct nest_form *form, int64_t banks)
+{
+	struct nest_form word = { 0 };
+	struct nest_form lane = { .constant = form->constant };
+	for (int i = 0; i < form->terms; i++) {
+		bool whole = form->factor[i] % banks == 0;
+		struct nest_form *to = whole ? &word : &lane;
+		to->value[to->terms] = form->value[i];
+		to->factor[to->terms++] = whole ? form->factor[i] / banks : form->factor[i];
+	}
+	struct value *at = nest_value(b, &word);
+	at = b->branch ? nest_select(b, b->branch, at, nest_index(b, 0)) : at;
+	lane.value[lane.terms] = at;
+	lane.factor[lane.terms++] = banks;
+	return nest_value(b, &lane);
+}
+
+static bool has_lane(const struct nest_form *form)
+{
+	for (int i = 0; i < form->terms; i++)
+		if (form->factor[i] && nest_is_lane(form->value[i]))
+			return true;
+	return false;
+}
+
+/* when: further condition under which the subscripts are inside, or NULL. Those that are the same
+ * for all lanes are so whatever a lane does. */
+static int subscripts(const struct iteration *at, const struct nest_place *place,
+        struct value *when, struct value **index)
+{
+	struct nest_builder *b = at->b;
+	const struct raise_group *group = group_of(at->q);
+	bool shaped = place->array->shaped;
+	for (int d = 0; d < place->rank; d++) {
+		struct nest_form form =
+		        nest_compose(b, &place->subscript[d], at->counter, at->statement->dims);
+		int64_t banks = shaped ? group->banks[place->array->array][d] : 1;
+		form.constant += shaped ? group->margin[place->array->array][d] : 0;
+		bool aligned = is_aligned(&form, banks);
+		if (aligned) {
+			index[d] = aligned_subscript(b, &form, banks);
+			continue;
+		}
+		struct value *inside = has_lane(&form) ? b->when : b->branch;
+		index[d] = nest_value(b, &form);
+		inside = nest_both(b, inside, when);
+		if (inside)
+			index[d] = nest_select(b, inside, index[d], nest_index(b, 0));
+	}
+	return place->rank;
+}
+
+static struct value *load(
+        const struct iteration *at, const struct nest_place *place, struct value *when)
+{
+	struct value *argument = place->array->argument;
+	struct value *operand[POLY_DIMS + 1] = { argument };
+	int rank = subscripts(at, place, when, operand + 1);
+	return nest_op(at->b, OP_MEMREF_LOAD, argument->type->element, 1 + rank, operand);
 }
 
 static void set_distance(const struct iteration *at, struct value *word, int read)
@@ -346,8 +482,9 @@ static void set_distance(const struct iteration *at, struct value *word, int rea
 static struct value *load_own(const struct iteration *at, int read, struct value *when)
 {
 	const struct poly_access *access = &at->statement->read[read];
-	struct poly_form index = row_major(at->q->r, access);
-	struct value *word = load(at, &at->q->arrays.data[at->q->own[access->array]], &index, when);
+	struct nest_place place =
+	        place_in_c(at->q, &at->q->arrays.data[at->q->own[access->array]], access);
+	struct value *word = load(at, &place, when);
 	set_distance(at, word, read);
 	return word;
 }
@@ -370,8 +507,12 @@ static struct value *load_outside(
 	struct nest_making *q = at->q;
 	const struct poly_access *access = &at->statement->read[read];
 	int array = add_array(q, access->array, outside_value(q, access->array, source), false);
-	struct poly_form index = outside_index(q->r, access, source);
-	return load(at, &q->arrays.data[array], &index, when);
+	struct nest_place place = place_in_c(q, &q->arrays.data[array], access);
+	if (place.array->shaped)
+		return load(at, &place, when);
+	place.rank = 1;
+	place.subscript[0] = outside_index(q->r, access, source);
+	return load(at, &place, when);
 }
 
 /* The value of a read: that in an own array, unless another source's condition holds. */
@@ -381,8 +522,7 @@ static struct value *read_value(const struct iteration *at, int read)
 	const struct poly_access *access = &at->statement->read[read];
 	const struct poly_read_flow *flow = &q->r->flow[at->instance].read[read];
 	struct nest_builder *b = at->b;
-	struct value *happens = nest_both(
-	        b, b->when, nest_condition(b, access->when, at->counter, at->statement->dims));
+	struct value *happens = nest_condition(b, access->when, at->counter, at->statement->dims);
 	struct value *word = NULL;
 	for (int i = 0; i < flow->sources && !word; i++)
 		if (is_own(q, access->array, &flow->source[i]))
@@ -405,6 +545,21 @@ static struct value *read_value(const struct iteration *at, int read)
 	return nest_body(b, &none, NULL, at->counter);
 }
 
+static void store(const struct iteration *at, struct value *word)
+{
+	struct nest_making *q = at->q;
+	struct nest_builder *b = at->b;
+	const struct poly_access *access = &at->statement->write;
+	struct nest_place place = place_in_c(q, &q->arrays.data[q->own[access->array]], access);
+	struct value *operand[POLY_DIMS + 3] = { b->when, word, place.array->argument };
+	int rank = subscripts(at, &place, NULL, operand + 3);
+	struct op *op = b->when
+	        ? op_new(q->r->module, OP_WRITE, b->location, 3 + rank, operand, 0, NULL)
+	        : op_new(q->r->module, OP_MEMREF_STORE, b->location, 2 + rank, operand + 1, 0,
+	                  NULL);
+	op_append(b->block, op);
+}
+
 static bool make_iteration(
         struct nest_builder *b, const struct poly_step *step, const struct nest_form *counter)
 {
@@ -419,18 +574,7 @@ static bool make_iteration(
 		operand[j] = read_value(&at, j);
 	const struct body *body = &r->region->statements.data[step->statement].body;
 	struct value *word = nest_body(b, body, operand, counter);
-	struct poly_form index = row_major(r, &at.statement->write);
-	struct nest_form form = nest_compose(b, &index, counter, at.statement->dims);
-	struct value *array = q->arrays.data[q->own[at.statement->write.array]].argument;
-	struct value *store[4] = { b->when, word, array, nest_value(b, &form) };
-	if (b->when) {
-		struct value *choice[3] = { b->when, store[3], nest_index(b, 0) };
-		store[3] = nest_op(b, OP_SELECT, choice[1]->type, 3, choice);
-		op_append(b->block, op_new(r->module, OP_WRITE, b->location, 4, store, 0, NULL));
-	} else {
-		op_append(b->block,
-		        op_new(r->module, OP_MEMREF_STORE, b->location, 3, store + 1, 0, NULL));
-	}
+	store(&at, word);
 	return true;
 }
 
@@ -500,6 +644,7 @@ bool raise_sequential(struct raising *r, int group)
 	        attr_string(r->module,
 	                raise_kernel_name(r, r->region->arrays.data[array].name, location.line)));
 	set_layouts(&q);
+	set_banks(&q);
 	op_append(r->block, q.op);
 	return make_body(&q);
 }

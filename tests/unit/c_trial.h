@@ -184,11 +184,13 @@ static inline void c_run_reference(struct c_trial *t)
 
 /* --- the module --- */
 
-static inline bool c_read_module(struct c_trial *t)
+/* The platform and the budget give loops of sequential nests lanes. */
+static inline bool c_read_module(struct c_trial *t, const struct platform *platform)
 {
 	const struct c_options options = { .top = t->top };
 	const struct c_source source = { t->file, t->text, strlen(t->text) };
-	const struct raise_options raising = { t->reassociate };
+	const struct raise_options raising = { t->reassociate, platform,
+		5 + (int64_t)(t->seed * 7 % 41), 100000 };
 	t->stage = "reading";
 	t->module = module_new(t->arena, &t->guard, &t->diag, LEVEL_TENSOR);
 	t->region = c_read(t->module, &options, &source);
@@ -251,7 +253,7 @@ static inline bool c_check_values(struct c_trial *t, int results, const char *co
 static inline bool c_trial_steps(struct c_trial *t, const struct platform *platform, bool every)
 {
 	struct pass_context context = { .platform = platform };
-	if (!c_read_module(t))
+	if (!c_read_module(t, platform))
 		return false;
 	int results = eval_results(t->module);
 	const char **name = ARENA_ARRAY(t->arena, const char *, results);

@@ -1,0 +1,543 @@
+/* Chooses which loops of a sequential nest run several iterations at once, and the banks of its
+ * arrays: a lane finds its elements in banks of its own.
+ * Before: for j: a[i][j] = b[i][j - 1]                  j is parallel
+ * After:  for t: for l in 0 … 7 at once: j = 8 t + l    bank of a[i][j]: l, of b: (l - 1) mod 8 */
+#include "ir/double_forms.h"
+#include "predict/resource.h"
+#include "raise/raise_internal.h"
+#include <string.h>
+
+enum { LANES_MOST = 128, DRAIN_CYCLES = 16 };
+/* What a lane of other loops has to save, of the time of the longest one. */
+#define LANE_SHARE 0.0003
+/* Words in which arrays of so many elements are filled; banks of an array. */
+enum { WORD_MOST = 8, WORDS_LEAST = 256, BANKS_MOST = 512 };
+
+/* Loops with lanes of a leaf. */
+struct lane_choice {
+	int loops;
+	int counter[POLY_LANES];
+	int64_t lanes[POLY_LANES];
+};
+
+struct lane_search {
+	struct raising *r;
+	struct raise_group *group;
+	const struct poly_leaf *leaf;
+	int64_t most;     /* lanes for which there are operators */
+	double least;     /* time of the best choice */
+	double lane_time; /* that a lane has to save */
+	int64_t (*before)[POLY_DIMS];
+	struct lane_choice best;
+};
+
+static const struct poly_access *access_of(const struct lane_search *s, int number)
+{
+	const struct poly_statement *statement = &s->r->program.statement[s->leaf->statement];
+	return number < 0 ? &statement->write : &statement->read[number];
+}
+
+/* --- banks */
+
+static bool uses(const struct poly_statement *statement, int array)
+{
+	bool found = statement->write.array == array;
+	for (int j = 0; j < statement->reads; j++)
+		found = found || statement->read[j].array == array;
+	return found;
+}
+
+static int64_t banks_of(const struct lane_search *s, int array)
+{
+	int64_t banks = 1;
+	for (int d = 0; d < s->r->program.array[array].rank; d++)
+		banks *= s->group->banks[array][d];
+	return banks;
+}
+
+/* Words that a bank of the array gives in a cycle, at most: so many copies it has. */
+static int64_t copies_of(const struct raising *r, const struct raise_group *group, int array)
+{
+	int64_t most = 1;
+	for (int i = 0; i < r->statements; i++) {
+		const struct poly_statement *statement = &r->program.statement[i];
+		int64_t reads = 0;
+		for (int j = 0; group->inside[i] && j < statement->reads; j++)
+			reads += statement->read[j].array == array;
+		most = reads > most ? reads : most;
+	}
+	return most;
+}
+
+static struct resources array_cost(
+        const struct raising *r, const struct raise_group *group, int array)
+{
+	const struct region_array *of = &r->region->arrays.data[array];
+	bool uram = r->options->platform->die[0].uram > 0;
+	int64_t bits = type_bits(of->type);
+	int64_t banks = 1;
+	int64_t words = 1;
+	for (int d = 0; d < of->rank; d++) {
+		banks *= group->banks[array][d];
+		words *= (of->extent[d] + group->banks[array][d] - 1) / group->banks[array][d];
+	}
+	struct resources bank = storage_cost(storage_choose(bits, words, uram), bits, words);
+	banks *= copies_of(r, group, array);
+	return (struct resources){
+		.lut = bank.lut * banks, .bram18 = bank.bram18 * banks, .uram = bank.uram * banks
+	};
+}
+
+/* Do the arrays of the nest fit on a die, with room for the rest? */
+static bool is_held(const struct raising *r, const struct raise_group *group)
+{
+	struct resources die = r->options->platform->die[0];
+	struct resources sum = { 0 };
+	for (int a = 0; a < r->program.arrays; a++) {
+		bool used = false;
+		for (int s = 0; s < r->statements && !used; s++)
+			used = group->inside[s] && uses(&r->program.statement[s], a);
+		if (used)
+			sum = resources_add(sum, array_cost(r, group, a));
+	}
+	return sum.lut * 4 <= die.lut && sum.bram18 * 10 <= die.bram18 * 9 &&
+	        sum.uram * 20 <= die.uram * 19;
+}
+
+/* The dim of the access whose subscript is this counter and a number, with these banks or still
+ * without; -1: there is none. -2: the counter is in no subscript. */
+static int banked_dim(
+        const struct lane_search *s, const struct poly_access *access, int counter, int64_t lanes)
+{
+	int found = -2;
+	for (int d = 0; d < s->r->program.array[access->array].rank; d++) {
+		const struct poly_form *form = &access->subscript[d];
+		int64_t banks = s->group->banks[access->array][d];
+		bool alone = form->coefficient[counter] == 1;
+		if (!form->coefficient[counter])
+			continue;
+		for (int other = 0; other < POLY_DIMS; other++)
+			alone = alone && (other == counter || !form->coefficient[other]);
+		if (alone && banks == lanes)
+			return d;
+		if (alone && banks == 1 && found < 0 &&
+		        banks_of(s, access->array) * lanes <= BANKS_MOST)
+			found = d;
+		else if (found == -2)
+			found = -1;
+	}
+	return found;
+}
+
+static bool fits(const struct lane_search *s, int counter, int64_t lanes)
+{
+	const struct poly_statement *statement = &s->r->program.statement[s->leaf->statement];
+	for (int i = -1; i < statement->reads; i++)
+		if (banked_dim(s, access_of(s, i), counter, lanes) == -1)
+			return false;
+	return true;
+}
+
+static void set_banks(struct lane_search *s, const struct lane_choice *choice)
+{
+	const struct poly_statement *statement = &s->r->program.statement[s->leaf->statement];
+	for (int l = 0; l < choice->loops; l++)
+		for (int i = -1; i < statement->reads; i++) {
+			const struct poly_access *access = access_of(s, i);
+			int d = banked_dim(s, access, choice->counter[l], choice->lanes[l]);
+			if (d >= 0)
+				s->group->banks[access->array][d] = choice->lanes[l];
+		}
+}
+
+/* Do the arrays fit with the banks of the choice? */
+static bool has_room(struct lane_search *s, const struct lane_choice *choice)
+{
+	size_t size = sizeof *s->group->banks * (size_t)s->r->program.arrays;
+	if (!choice->loops)
+		return true;
+	memcpy(s->before, s->group->banks, size);
+	set_banks(s, choice);
+	bool fits = is_held(s->r, s->group);
+	memcpy(s->group->banks, s->before, size);
+	return fits;
+}
+
+/* --- choosing */
+
+static int64_t floor_divide(int64_t a, int64_t b)
+{
+	return a / b - (a % b && (a < 0) != (b < 0));
+}
+
+/* Iterations of the loop over a counter, from words that begin at multiples of the lanes. */
+static double trips_of(const struct poly_leaf *leaf, int counter, int64_t lanes)
+{
+	int64_t low = leaf->low[counter];
+	int64_t high = leaf->high[counter];
+	if (!leaf->parallel[counter])
+		return 1;
+	double exact = (double)(floor_divide(high, lanes) - floor_divide(low, lanes) + 1);
+	double mean = (double)(high - low + 1) / (double)lanes + (lanes > 1 ? 0.5 : 0);
+	return (exact + mean) / 2;
+}
+
+static int64_t lanes_of(const struct lane_choice *choice, int counter)
+{
+	for (int l = 0; l < choice->loops; l++)
+		if (choice->counter[l] == counter)
+			return choice->lanes[l];
+	return 1;
+}
+
+static int64_t all_lanes(const struct lane_choice *choice)
+{
+	int64_t lanes = 1;
+	for (int l = 0; l < choice->loops; l++)
+		lanes *= choice->lanes[l];
+	return lanes;
+}
+
+static bool is_inner(const struct poly_leaf *leaf, int counter)
+{
+	for (int i = 0; i < leaf->loops; i++)
+		if (leaf->counter[i] == counter)
+			return true;
+	return false;
+}
+
+static void try_choice(struct lane_search *s, const struct lane_choice *choice)
+{
+	double all = 1;
+	double longest = 1;
+	for (int i = 0; i < s->leaf->loops; i++) {
+		int counter = s->leaf->counter[i];
+		double trips = trips_of(s->leaf, counter, lanes_of(choice, counter));
+		all *= trips;
+		longest = trips > longest ? trips : longest;
+	}
+	double time = all + DRAIN_CYCLES * (s->leaf->is_box ? 1 : all / longest);
+	for (int d = 0; d < POLY_DIMS; d++)
+		if (!is_inner(s->leaf, d))
+			time *= (double)(s->leaf->high[d] - s->leaf->low[d] + 1);
+	time += s->lane_time * (double)all_lanes(choice);
+	if (time >= s->least || !has_room(s, choice))
+		return;
+	s->least = time;
+	s->best = *choice;
+}
+
+/* The lanes that the banks of its arrays demand of the counter; 0: any. */
+static bool may_have(const struct lane_search *s, int counter, int64_t lanes)
+{
+	return s->leaf->parallel[counter] &&
+	        lanes <= s->leaf->high[counter] - s->leaf->low[counter] + 1 &&
+	        fits(s, counter, lanes);
+}
+
+static void try_second(struct lane_search *s, const struct lane_choice *first, const bool *may)
+{
+	for (int i = 0; i < s->leaf->loops; i++) {
+		int counter = s->leaf->counter[i];
+		if (counter <= first->counter[0])
+			continue;
+		for (int64_t lanes = 2; lanes * first->lanes[0] <= s->most; lanes++) {
+			struct lane_choice both = *first;
+			both.loops = 2;
+			both.counter[1] = counter;
+			both.lanes[1] = lanes;
+			if (may[counter * (LANES_MOST + 1) + lanes])
+				try_choice(s, &both);
+		}
+	}
+}
+
+static void search(struct lane_search *s)
+{
+	bool *may = ARENA_ARRAY(s->r->arena, bool, POLY_DIMS *(LANES_MOST + 1));
+	for (int i = 0; i < s->leaf->loops; i++)
+		for (int64_t lanes = 2; lanes <= s->most; lanes++)
+			may[s->leaf->counter[i] * (LANES_MOST + 1) + lanes] =
+			        may_have(s, s->leaf->counter[i], lanes);
+	struct lane_choice choice = { 0 };
+	try_choice(s, &choice);
+	for (int i = 0; i < s->leaf->loops; i++)
+		for (int64_t lanes = 2; lanes <= s->most; lanes++) {
+			choice = (struct lane_choice){ 1, { s->leaf->counter[i] }, { lanes } };
+			if (!may[s->leaf->counter[i] * (LANES_MOST + 1) + lanes])
+				continue;
+			try_choice(s, &choice);
+			try_second(s, &choice, may);
+		}
+}
+
+/* --- leaves */
+
+enum { LANE_LUT = 400 }; /* addresses and conditions of a lane, about */
+
+/* Operators of a nest, whose loops run one after the other: of each kind as many as the loop takes
+ * that takes most. */
+struct nest_units {
+	int64_t count[OP_COUNT][2]; /* of other types, of double */
+	int64_t lanes;
+};
+
+static const struct body *body_of(const struct raising *r, const struct poly_leaf *leaf)
+{
+	return &r->region->statements.data[leaf->statement].body;
+}
+
+static struct nest_units with_lanes(
+        const struct nest_units *units, const struct body *body, int64_t lanes)
+{
+	struct nest_units own = { .lanes = lanes > units->lanes ? lanes : units->lanes };
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP)
+			own.count[body->node[n].code][type_is_double(body->node[n].type)] += lanes;
+	for (int code = 0; code < OP_COUNT; code++)
+		for (int wide = 0; wide < 2; wide++)
+			if (units->count[code][wide] > own.count[code][wide])
+				own.count[code][wide] = units->count[code][wide];
+	return own;
+}
+
+static bool is_affordable(const struct raising *r, int64_t most, const struct nest_units *units)
+{
+	struct module *module = r->module;
+	int64_t dsp = 0;
+	int64_t lut = LANE_LUT * units->lanes;
+	for (int code = 0; code < OP_COUNT; code++)
+		for (int wide = 0; wide < 2; wide++) {
+			int64_t count = units->count[code][wide];
+			if (!count)
+				continue;
+			struct operator_cost cost = platform_operator(r->options->platform,
+			        (enum op_code)code, type_float(module, wide ? 64 : 32));
+			dsp += count * cost.dsp;
+			lut += count * cost.lut;
+		}
+	return dsp <= most && lut <= r->options->lut;
+}
+
+/* Lanes of the leaf for which there is room in the nest. */
+static int64_t most_lanes(const struct raising *r, int64_t dsp, const struct nest_units *units,
+        const struct poly_leaf *leaf)
+{
+	int64_t lanes = 1;
+	while (lanes < LANES_MOST) {
+		struct nest_units more = with_lanes(units, body_of(r, leaf), lanes + 1);
+		if (!is_affordable(r, dsp, &more))
+			break;
+		lanes++;
+	}
+	return lanes;
+}
+
+/* The longest loop inside. */
+static void order_loops(struct poly_leaf *leaf, const struct lane_choice *choice)
+{
+	for (int i = 1; i < leaf->loops; i++)
+		for (int j = i; j > 0; j--) {
+			int *pair = &leaf->counter[j - 1];
+			double first = trips_of(leaf, pair[0], lanes_of(choice, pair[0]));
+			double second = trips_of(leaf, pair[1], lanes_of(choice, pair[1]));
+			int counter = pair[0];
+			if (first <= second)
+				break;
+			pair[0] = pair[1];
+			pair[1] = counter;
+		}
+}
+
+static void choose_lanes(struct raising *r, struct raise_group *group, struct poly_leaf *leaf,
+        struct nest_units *units, double *longest)
+{
+	struct lane_search s = { .r = r, .group = group, .leaf = leaf, .least = 1e300 };
+	s.before = arena_alloc(r->arena, sizeof *s.before * (size_t)(r->program.arrays + 1));
+	s.most = most_lanes(r, group->dsp, units, leaf);
+	s.lane_time = *longest * LANE_SHARE;
+	search(&s);
+	*longest = s.least > *longest ? s.least : *longest;
+	set_banks(&s, &s.best);
+	leaf->lane_loops = s.best.loops;
+	memcpy(leaf->lane_counter, s.best.counter, sizeof leaf->lane_counter);
+	memcpy(leaf->lanes, s.best.lanes, sizeof leaf->lanes);
+	*units = with_lanes(units, body_of(r, leaf), all_lanes(&s.best));
+	order_loops(leaf, &s.best);
+}
+
+static double work_of(const struct poly_leaf *leaf)
+{
+	double work = 1;
+	for (int d = 0; d < POLY_DIMS; d++)
+		work *= (double)(leaf->high[d] - leaf->low[d] + 1);
+	return work;
+}
+
+/* --- extents: a word that begins before the first element, or ends behind the last one */
+
+static int64_t round_up(int64_t number, int64_t to)
+{
+	return (number + to - 1) / to * to;
+}
+
+static void widen(struct raise_group *group, const struct poly_access *access, int d,
+        const struct poly_leaf *leaf)
+{
+	int64_t *margin = &group->margin[access->array][d];
+	int64_t *extent = &group->extent[access->array][d];
+	int64_t banks = group->banks[access->array][d];
+	for (int l = 0; l < leaf->lane_loops; l++) {
+		int counter = leaf->lane_counter[l];
+		int64_t lanes = leaf->lanes[l];
+		if (!access->subscript[d].coefficient[counter])
+			continue;
+		int64_t low = floor_divide(leaf->low[counter], lanes) * lanes;
+		int64_t high = floor_divide(leaf->high[counter], lanes) * lanes + lanes - 1;
+		low += access->subscript[d].constant;
+		high += access->subscript[d].constant;
+		*margin = low < -*margin ? round_up(-low, banks) : *margin;
+		*extent = high >= *extent ? high + 1 : *extent;
+	}
+}
+
+/* Rows that have one bank get some, so that arrays are filled and sent in words. */
+static void widen_rows(struct raising *r, struct raise_group *group)
+{
+	for (int a = 0; a < r->program.arrays; a++) {
+		const struct poly_array *array = &r->program.array[a];
+		int64_t all = 1;
+		int64_t banks = 1;
+		int64_t words = WORD_MOST;
+		for (int d = 0; d < array->rank; d++) {
+			all *= array->extent[d];
+			banks *= group->banks[a][d];
+		}
+		if (!array->rank || group->banks[a][array->rank - 1] > 1 || all < WORDS_LEAST)
+			continue;
+		do {
+			group->banks[a][array->rank - 1] = words;
+			words /= 2;
+		} while (words &&
+		        (array->extent[array->rank - 1] % (2 * words) ||
+		                banks * 2 * words > BANKS_MOST || !is_held(r, group)));
+	}
+}
+
+static void find_extents(struct raising *r, struct raise_group *group, struct poly_schedule *of)
+{
+	for (int a = 0; a < r->program.arrays; a++)
+		for (int d = 0; d < r->program.array[a].rank; d++)
+			group->extent[a][d] = r->program.array[a].extent[d];
+	for (int i = 0; i < of->leaves; i++) {
+		const struct poly_statement *statement =
+		        &r->program.statement[of->leaf[i]->statement];
+		for (int k = -1; k < statement->reads; k++) {
+			const struct poly_access *access =
+			        k < 0 ? &statement->write : &statement->read[k];
+			for (int d = 0; d < r->program.array[access->array].rank; d++)
+				if (group->banks[access->array][d] > 1)
+					widen(group, access, d, of->leaf[i]);
+		}
+	}
+	for (int a = 0; a < r->program.arrays; a++)
+		for (int d = 0; d < r->program.array[a].rank; d++)
+			group->extent[a][d] = round_up(
+			        group->extent[a][d] + group->margin[a][d], group->banks[a][d]);
+}
+
+/* --- all of it */
+
+static void clear_banks(struct raising *r, struct raise_group *group)
+{
+	size_t arrays = (size_t)r->program.arrays;
+	group->banks = arena_alloc(r->arena, sizeof *group->banks * (arrays + 1));
+	group->margin = arena_alloc(r->arena, sizeof *group->margin * (arrays + 1));
+	group->extent = arena_alloc(r->arena, sizeof *group->extent * (arrays + 1));
+	for (size_t a = 0; a < arrays; a++)
+		for (int d = 0; d < POLY_DIMS; d++) {
+			group->banks[a][d] = 1;
+			group->margin[a][d] = 0;
+			group->extent[a][d] = r->program.array[a].extent[d];
+		}
+}
+
+static void choose_all(struct raising *r, struct raise_group *group, struct poly_schedule *schedule)
+{
+	bool *done = ARENA_ARRAY(r->arena, bool, schedule->leaves);
+	struct nest_units *units = ARENA_NEW(r->arena, struct nest_units);
+	double longest = 0;
+	for (int i = 0; i < schedule->leaves; i++)
+		*units = with_lanes(units, body_of(r, schedule->leaf[i]), 1);
+	for (int n = 0; n < schedule->leaves; n++) {
+		int most = -1;
+		for (int i = 0; i < schedule->leaves; i++)
+			if (!done[i] &&
+			        (most < 0 ||
+			                work_of(schedule->leaf[i]) > work_of(schedule->leaf[most])))
+				most = i;
+		done[most] = true;
+		choose_lanes(r, group, schedule->leaf[most], units, &longest);
+	}
+	widen_rows(r, group);
+	find_extents(r, group, schedule);
+}
+
+/* DSPs of an iteration of a statement. */
+static int64_t dsp_of(const struct raising *r, int statement)
+{
+	const struct body *body = &r->region->statements.data[statement].body;
+	int64_t dsp = 0;
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP)
+			dsp += platform_operator(
+			        r->options->platform, body->node[n].code, body->node[n].type)
+			               .dsp;
+	return dsp;
+}
+
+/* A share of the DSPs by its work, after each statement of the function has those of one
+ * iteration. */
+static int64_t share_of(const struct raising *r, int group)
+{
+	double all = 0;
+	double own = 0;
+	int64_t left = r->options->dsp;
+	int64_t least = 0;
+	for (int i = 0; i < r->readers; i++) {
+		int statement = r->instance[i].statement;
+		int64_t dsp = dsp_of(r, statement);
+		double work = (double)dsp;
+		for (int d = 0; d < raise_statement(r, i)->dims; d++)
+			work *= (double)(r->flow[i].high[d] - r->flow[i].low[d] + 1);
+		if (!r->live[i])
+			continue;
+		bool inside = r->group[statement] == group;
+		all += work;
+		own += inside ? work : 0;
+		least += inside ? dsp : 0;
+		left -= dsp;
+	}
+	if (own >= all)
+		return r->options->dsp;
+	return least + (left > 0 ? (int64_t)((double)left * own / all) : 0);
+}
+
+struct poly_step *raise_nest(struct raising *r, struct poly *poly, int number)
+{
+	struct raise_group *group = &r->groups.data[number];
+	struct poly_schedule *schedule = poly_schedule_new(poly, group->inside);
+	struct poly_step *step = NULL;
+	clear_banks(r, group);
+	if (schedule) {
+		group->dsp = r->options->platform ? share_of(r, number) : 0;
+		if (r->options->platform)
+			choose_all(r, group, schedule);
+		step = poly_nest(poly, group->inside, schedule);
+		poly_schedule_free(schedule);
+	}
+	if (step)
+		return step;
+	clear_banks(r, group);
+	return poly_nest(poly, group->inside, NULL);
+}
