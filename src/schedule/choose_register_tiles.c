@@ -269,7 +269,8 @@ static void tile_kernel(struct tiles *t, struct op *op)
 	struct tile_limits limits = { .dsp = (int64_t)((double)t->dsp * now),
 		.memory = { .bram18 = (int64_t)((double)all.bram18 * part / MEMORY_SHARE),
 		        .uram = (int64_t)((double)all.uram * part / MEMORY_SHARE) },
-		.ports = t->ports / t->left };
+		.ports = t->ports / t->left,
+		.shares = terms_of(op->kernel) == t->terms };
 	struct tile_choice choice = choose_lanes(t, &kernel, &limits);
 	t->left--;
 	t->terms_left -= terms_of(op->kernel);

@@ -403,7 +403,7 @@ static void choose_ports(struct register_tiler *t, const struct schedule *schedu
 			choose_held(t, schedule, size, &price, operand + 1);
 		cycles = now < cycles ? now : cycles;
 	}
-	if (holding->loaded * (double)lanes >= SHARED_ELEMENTS)
+	if (!t->limits->shares || holding->loaded * (double)lanes >= SHARED_ELEMENTS)
 		return;
 	struct tile_price price = *before;
 	add_holding(t, schedule, &price, holding);

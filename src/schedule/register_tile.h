@@ -10,6 +10,9 @@ struct tile_limits {
 	int64_t dsp;             /* DSPs of its operators */
 	struct resources memory; /* block RAMs and URAMs of its sums and of held operands */
 	int ports;               /* memory ports */
+	/* few words may come through the loader that small operands share: no other tile would wait
+	 * for its words there */
+	bool shares;
 };
 
 /* A kernel for which a register tile is chosen. */

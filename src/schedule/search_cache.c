@@ -209,8 +209,8 @@ struct search_key register_tile_search_key(
 	const struct platform *platform = kernel->platform;
 	const struct resources board = platform_total(platform);
 	const int64_t numbers[] = { 't', limits->dsp, limits->memory.bram18, limits->memory.uram,
-		limits->ports, platform->channels, board.bram18, board.uram, board.lut, board.ff,
-		board.dsp, tile_term_dsp(platform, kernel->op->kernel),
+		limits->ports, limits->shares, platform->channels, board.bram18, board.uram,
+		board.lut, board.ff, board.dsp, tile_term_dsp(platform, kernel->op->kernel),
 		schedule_chain_latency(platform, kernel->module->arena, kernel->op->kernel) };
 	blake2_start(&hash);
 	blake2_add(&hash, numbers, sizeof numbers);
