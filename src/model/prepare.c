@@ -37,14 +37,15 @@ static void partition_for(struct cpp_design *design, const struct cpp_body *body
 		const struct cpp_array *array = &design->arrays.data[access->array];
 		accesses[access->array]++;
 		for (int d = 0; d < array->rank; d++)
-			note_dimension(&use[access->array * CPP_DEPTH + d],
-			        &access->subscript[d], array);
+			note_dimension(
+			        &use[access->array * CPP_DEPTH + d], &access->subscript[d], array);
 	}
 	for (size_t a = 0; a < design->arrays.count; a++) {
 		struct cpp_array *array = &design->arrays.data[a];
 		bool many = accesses[a] > array->shared_ports && may_partition(array);
 		for (int d = 0; many && d < array->rank; d++)
-			if (array->partition[d] == CPP_WHOLE && use[a * CPP_DEPTH + (size_t)d].several) {
+			if (array->partition[d] == CPP_WHOLE &&
+			        use[a * CPP_DEPTH + (size_t)d].several) {
 				array->partition[d] = CPP_COMPLETE;
 				array->factor[d] = array->extent[d];
 			}
@@ -62,23 +63,23 @@ static void partition_arrays(struct arena *arena, struct cpp_design *design)
 	int64_t *accesses = ARENA_ARRAY(arena, int64_t, arrays + 1);
 	for (size_t i = 0; i < design->loops.count; i++)
 		if (design->loops.data[i].pipelined)
-			partition_for(design, &design->bodies.data[design->loops.data[i].body],
-			        use, accesses);
+			partition_for(design, &design->bodies.data[design->loops.data[i].body], use,
+			        accesses);
 }
 
 /* --- sums --- */
 
-struct sums {
+struct sum_chains {
 	struct arena *arena;
 	struct cpp_design *design;
 	int body;
-	int *uses;      /* of each operation's result */
-	bool *inner;    /* is part of a chain that another operation ends */
+	int *uses;   /* of each operation's result */
+	bool *inner; /* is part of a chain that another operation ends */
 	VEC(int) leaves, links;
 	VEC(struct cpp_item) items; /* of the body, in their new order */
 };
 
-static bool is_sum(const struct sums *sums, int number)
+static bool is_sum(const struct sum_chains *sums, int number)
 {
 	if (number == CPP_NONE)
 		return false;
@@ -87,7 +88,7 @@ static bool is_sum(const struct sums *sums, int number)
 	        operation->body == sums->body && operation->operands == 2;
 }
 
-static void collect_chain(struct sums *sums, int root)
+static void collect_chain(struct sum_chains *sums, int root)
 {
 	const struct cpp_operation *operation = &sums->design->operations.data[root];
 	VEC_PUSH(sums->arena, &sums->links, root);
@@ -101,7 +102,7 @@ static void collect_chain(struct sums *sums, int root)
 }
 
 /* What an earlier iteration may have left: it is added last. */
-static bool is_carried(const struct sums *sums, int leaf)
+static bool is_carried(const struct sum_chains *sums, int leaf)
 {
 	const struct cpp_operation *operation = &sums->design->operations.data[leaf];
 	if (operation->kind != CPP_LOAD)
@@ -118,7 +119,7 @@ static bool is_carried(const struct sums *sums, int leaf)
 }
 
 /* The chain as a tree, by the same operations; the root comes last. */
-static void balance(struct sums *sums)
+static void balance(struct sum_chains *sums)
 {
 	VEC(int) queue = { 0 };
 	VEC(int) last = { 0 };
@@ -148,7 +149,7 @@ static void balance(struct sums *sums)
 	}
 }
 
-static void balance_body(struct sums *sums, struct cpp_body *body)
+static void balance_body(struct sum_chains *sums, struct cpp_body *body)
 {
 	for (size_t i = 0; i < body->items.count; i++) {
 		struct cpp_item item = body->items.data[i];
@@ -168,7 +169,7 @@ static void balance_body(struct sums *sums, struct cpp_body *body)
 }
 
 /* Chains: sums whose only use is another sum of the same body. */
-static void find_chains(struct sums *sums)
+static void find_chains(struct sum_chains *sums)
 {
 	struct cpp_design *design = sums->design;
 	for (size_t i = 0; i < design->operations.count; i++)
@@ -188,7 +189,8 @@ static void find_chains(struct sums *sums)
 
 static void balance_sums(struct arena *arena, struct cpp_design *design)
 {
-	struct sums sums = { .arena = arena, .design = design,
+	struct sum_chains sums = { .arena = arena,
+		.design = design,
 		.uses = ARENA_ARRAY(arena, int, design->operations.count + 1),
 		.inner = ARENA_ARRAY(arena, bool, design->operations.count + 1) };
 	find_chains(&sums);
