@@ -128,6 +128,8 @@ void images_text(const struct report *report, struct text *out);
 void images_json(const struct report *report, struct text *out);
 /* Was the launch simulated to its end?  Then times are simulated, else modeled. */
 bool report_ends(const struct report *report);
+/* Cycles in which a process works or waits for memory. */
+int64_t report_active(const struct report *report, int process);
 double report_products(const struct report *report); /* products per cycle of a launch */
 /* Simulates a launch of at most options.events iterations.  simulation_open uses the scratch fields
  * of the module's values; simulation_run only the network, so it can run in parallel with others

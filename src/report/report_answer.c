@@ -12,7 +12,7 @@ struct busiest {
 	bool memory;    /* it has a memory port */
 };
 
-static int64_t active(const struct report *report, int process)
+int64_t report_active(const struct report *report, int process)
 {
 	if (!report_ends(report))
 		return report->time.process[process].busy;
@@ -30,9 +30,10 @@ static struct busiest find_busiest(const struct report *report, bool all)
 {
 	struct busiest found = { 0 };
 	for (int i = 0; i < report->cost.processes; i++)
-		if (active(report, i) > found.cycles &&
+		if (report_active(report, i) > found.cycles &&
 		        (all || report->cost.process[i].resources.dsp > 0))
-			found = (struct busiest){ .process = i, .cycles = active(report, i) };
+			found = (struct busiest){ .process = i,
+				.cycles = report_active(report, i) };
 	found.share = whole(report) ? (double)found.cycles / (double)whole(report) : 0;
 	found.memory =
 	        report->cost.processes && report->time.process[found.process].memory_bytes > 0;

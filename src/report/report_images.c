@@ -1,5 +1,6 @@
 /* Interval and latency of the images of a launch: of designs whose inputs are images, and of
- * simulated launches. */
+ * simulated launches; and the layer that sets the interval. */
+#include "base/json.h"
 #include "report/report.h"
 #include "report/simulate.h"
 
@@ -35,6 +36,89 @@ static void add_times(struct text *out, const struct platform *platform,
 	text_add(out, "    (%s)\n", basis);
 }
 
+/* The process that sets the interval of images. */
+struct slowest {
+	int process;
+	int kernel;      /* that it brings words; itself, if it is one */
+	int64_t cycles;  /* that it works on an image or waits for memory */
+	bool memory;     /* it has a memory port */
+	bool arithmetic; /* it computes */
+};
+
+/* The process that reads what this one gives; itself, if there is none. Calls are in the order of
+ * the words, and a channel has one reader. */
+static int reader_of(const struct report *report, int process)
+{
+	const struct op *call = report->cost.process[process].call;
+	for (int i = process + 1; i < report->cost.processes; i++)
+		for (int j = 0; j < report->cost.process[i].call->operands; j++)
+			for (int k = 0; k < call->operands; k++)
+				if (report->cost.process[i].call->operand[j] == call->operand[k] &&
+				        !type_is_port(call->operand[k]->type))
+					return i;
+	return process;
+}
+
+static bool computes(const struct process_cost *process)
+{
+	return process->resources.dsp > 0 || process->call->location.layer;
+}
+
+static struct slowest find_slowest(const struct report *report)
+{
+	struct slowest found = { 0 };
+	for (int i = 0; i < report->cost.processes; i++) {
+		int64_t cycles = report_active(report, i) / report->images;
+		if (cycles > found.cycles)
+			found = (struct slowest){ .process = i, .cycles = cycles };
+	}
+	found.memory = report->time.process[found.process].memory_bytes > 0;
+	found.arithmetic = computes(&report->cost.process[found.process]);
+	found.kernel = found.process;
+	int next = reader_of(report, found.kernel);
+	while (!computes(&report->cost.process[found.kernel]) && next != found.kernel) {
+		found.kernel = next;
+		next = reader_of(report, found.kernel);
+	}
+	return found;
+}
+
+static const char *bound_of(const struct slowest *slowest)
+{
+	if (slowest->memory)
+		return "memory";
+	return slowest->arithmetic ? "lanes" : "words";
+}
+
+static const char *remedy_of(
+        struct arena *arena, const struct report *report, const struct slowest *slowest)
+{
+	int64_t lanes = report->cost.process[slowest->process].lanes;
+	if (slowest->memory)
+		return "memory: more images a launch share weights, more ports bring them faster";
+	if (!slowest->arithmetic)
+		return "a word a cycle: wider words would help, more DSPs would not";
+	return text_format(arena, "its %lld lane%s: a larger --kernel-dsp may give it more",
+	        (long long)lanes, lanes > 1 ? "s" : "");
+}
+
+static void add_slowest(const struct report *report, struct text *out)
+{
+	const struct slowest slowest = find_slowest(report);
+	const struct process_cost *process = &report->cost.process[slowest.process];
+	const struct process_cost *kernel = &report->cost.process[slowest.kernel];
+	const char *layer = kernel->call->location.layer;
+	text_add(out, "slowest layer   ");
+	if (layer)
+		text_add_literal(out, layer);
+	text_add(out, "%s%s", layer ? ", " : "", kernel->name);
+	if (kernel != process)
+		text_add(out, ": %s, which brings it words,", process->name);
+	text_add(out, " works %lld cycles an image, bound by %s    (%s)\n",
+	        (long long)slowest.cycles, remedy_of(out->arena, report, &slowest),
+	        basis_of(report));
+}
+
 void images_text(const struct report *report, struct text *out)
 {
 	if (!report->images || report->deadlock)
@@ -55,6 +139,8 @@ void images_text(const struct report *report, struct text *out)
 		                ? ""
 		                : ", which wait for each other: with --images COUNT they do not",
 		        basis_of(report));
+	if (report->cost.processes)
+		add_slowest(report, out);
 }
 
 static void add_json(struct text *out, const struct platform *platform, int64_t images,
@@ -74,11 +160,24 @@ static void add_json(struct text *out, const struct platform *platform, int64_t 
 		        steady_rate(platform, times));
 }
 
+static void add_slowest_json(const struct report *report, struct text *out)
+{
+	const struct slowest slowest = find_slowest(report);
+	text_add(out, ", \"slowest\": {\"kernel\": ");
+	json_quote(out, report->cost.process[slowest.kernel].name);
+	text_add(out, ", \"process\": ");
+	json_quote(out, report->cost.process[slowest.process].name);
+	text_add(out, ", \"cycles\": %lld, \"bound\": \"%s\"}", (long long)slowest.cycles,
+	        bound_of(&slowest));
+}
+
 void images_json(const struct report *report, struct text *out)
 {
 	if (!report->images || report->deadlock)
 		return;
 	add_json(out, report->platform, report->images, &report->image);
+	if (report->cost.processes)
+		add_slowest_json(report, out);
 	text_add(out, ", \"per_s\": %.6g, \"source\": \"%s\"},\n",
 	        (double)report->images * 1e3 / report->latency_ms,
 	        report_ends(report) ? "simulated" : "modeled");

@@ -151,6 +151,10 @@ def test_interval_is_what_a_further_image_takes(tmp_path):
     text = (tmp_path / "by4" / "report.txt").read_text().splitlines()
     assert text[2].startswith("one image ") and "a further one every" in text[2]
     assert text[3].startswith("images ") and "KV cache" not in "\n".join(text)
+    slowest = four["images"]["slowest"]
+    assert text[4].startswith("slowest layer ") and slowest["process"] in text[4]
+    assert "bound by " in text[4] and slowest["bound"] in ("lanes", "words", "memory")
+    assert slowest["cycles"] == pytest.approx(four["images"]["interval_cycles"], rel=0.1)
 
 
 def test_interval_is_modeled_where_nothing_is_simulated(tmp_path):
