@@ -3,6 +3,7 @@
  * of the image moves.  Other kernels leave channels apart, so what is known of one side holds
  * for the other. */
 #include "folding/fold_channels.h"
+#include "folding/join_dimensions.h"
 #include "ir/kernel_edit.h"
 #include "schedule/kernel_schedule.h"
 #include "schedule/register_tile.h"
@@ -13,18 +14,24 @@ struct channel_search {
 	bool changed; /* a value got its channels in this round */
 };
 
+struct channel_walk {   /* of a value */
+	int64_t pitch;  /* elements between neighbouring channels */
+	int64_t groups; /* elements between groups of channels; 0: not known, or there are none */
+};
+
 /* Elements between neighbouring channels of a value; 0: not known. */
 static int64_t channel_pitch(const struct value *value)
 {
-	return value->data ? *(const int64_t *)value->data : 0;
+	return value->data ? ((const struct channel_walk *)value->data)->pitch : 0;
 }
 
-static void set_channel_pitch(struct channel_search *s, struct value *value, int64_t pitch)
+static void set_channel_pitch(
+        struct channel_search *s, struct value *value, int64_t pitch, int64_t groups)
 {
 	if (pitch <= 0 || value->data)
 		return;
-	int64_t *kept = ARENA_NEW(s->module->arena, int64_t);
-	*kept = pitch;
+	struct channel_walk *kept = ARENA_NEW(s->module->arena, struct channel_walk);
+	*kept = (struct channel_walk){ pitch, groups };
 	value->data = kept;
 	s->changed = true;
 }
@@ -85,18 +92,47 @@ static int only_loop(const struct op *op, int image, bool reduction)
 	return found;
 }
 
+/* The parallel loop over groups of channels outside of a contraction's channels: it moves weights
+ * and image. -1: there is none. */
+static int group_loop(const struct op *op, int image, int channel)
+{
+	const struct kernel *kernel = op->kernel;
+	int found = -1;
+	for (int l = 0; l < kernel->loops; l++)
+		if (!kernel->loop[l].reduction && l != channel && kernel->loop[l].extent > 1 &&
+		        kernel->operand[1 - image].stride[l])
+			found = found < 0 && kernel->operand[image].stride[l] ? l : -2;
+	return found;
+}
+
+/* The loop over channels of a contraction's result; -1: it is not known. Of groups of channels it
+ * is the one that moves no image. */
+static int channel_loop(const struct op *op, int image)
+{
+	int found = only_loop(op, image, false);
+	for (int l = 0; l < op->kernel->loops && found < 0; l++)
+		if (!op->kernel->loop[l].reduction && op->kernel->loop[l].extent > 1 &&
+		        op->kernel->operand[1 - image].stride[l] &&
+		        !op->kernel->operand[image].stride[l])
+			found = group_loop(op, image, l) >= 0 ? l : -1;
+	return found;
+}
+
 static void learn_from_contraction(struct channel_search *s, struct op *op, int image)
 {
 	const struct access *access = &op->kernel->operand[image];
-	int channel = only_loop(op, image, false);
+	int channel = channel_loop(op, image);
 	int term = only_loop(op, image, true);
 	if (channel < 0)
 		return;
+	int group = group_loop(op, image, channel);
+	int64_t groups = group < 0 ? 0 : access->stride[group];
 	if (access->stride[channel])
-		set_channel_pitch(s, op->operand[image], access->stride[channel]);
+		set_channel_pitch(s, op->operand[image], access->stride[channel], groups);
 	else if (term >= 0)
-		set_channel_pitch(s, op->operand[image], access->stride[term]);
-	set_channel_pitch(s, op->result[0], op->kernel->result.stride[channel]);
+		set_channel_pitch(s, op->operand[image], access->stride[term], groups);
+	set_channel_pitch(s, op->result[0], op->kernel->result.stride[channel],
+	        group < 0 ? 0 : op->kernel->result.stride[group]);
 }
 
 static void learn_from_neighbours(struct channel_search *s, struct op *op)
@@ -110,26 +146,46 @@ static void learn_from_neighbours(struct channel_search *s, struct op *op)
 			        !to)
 				continue;
 			if (from == channel_pitch(op->operand[j]))
-				set_channel_pitch(s, op->result[0], to);
+				set_channel_pitch(s, op->result[0], to, 0);
 			else if (to == channel_pitch(op->result[0]))
-				set_channel_pitch(s, op->operand[j], from);
+				set_channel_pitch(s, op->operand[j], from, 0);
 		}
 }
 
+static bool is_plain_kernel(const struct op *op)
+{
+	return op->code == OP_KERNEL && !kernel_is_gather(op);
+}
+
+/* What contractions say comes first: a kernel that moves elements between dimensions may take the
+ * channels of one side for pixels of the other. */
 static void find_channels(struct channel_search *s, struct block *block)
 {
+	for (struct op *op = block->first; op; op = op->next) {
+		int image = is_plain_kernel(op) ? image_operand(s->module, op) : -1;
+		if (image >= 0)
+			learn_from_contraction(s, op, image);
+	}
 	do {
 		s->changed = false;
-		for (struct op *op = block->first; op; op = op->next) {
-			if (op->code != OP_KERNEL || kernel_is_gather(op))
-				continue;
-			int image = image_operand(s->module, op);
-			if (image >= 0)
-				learn_from_contraction(s, op, image);
-			else
+		for (struct op *op = block->first; op; op = op->next)
+			if (is_plain_kernel(op) && image_operand(s->module, op) < 0)
 				learn_from_neighbours(s, op);
-		}
 	} while (s->changed);
+}
+
+/* Channels that a kernel walks at once become one dimension. */
+static void join_channels(struct channel_search *s, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next)
+		for (int j = 0; is_plain_kernel(op) && j < op->operands; j++)
+			for (int l = 0; l < op->kernel->loops; l++)
+				if (op->kernel->operand[j].stride[l] &&
+				        op->kernel->operand[j].stride[l] ==
+				                channel_pitch(op->operand[j]))
+					join_walked_dimensions(s->module, block, op->operand[j],
+					        op->kernel->operand[j].stride[l],
+					        op->kernel->loop[l].extent);
 }
 
 static bool has_products(const struct kernel *kernel)
@@ -236,9 +292,11 @@ static bool is_foldable(const struct channel_search *s, struct op *op, struct fo
 		if (kernel->loop[l].run_time)
 			return false;
 		if (!kernel->loop[l].reduction && kernel->result.stride[l] == pitch &&
-		        kernel->loop[l].extent > 1 && !kernel_is_guarded(op, l))
+		        kernel->loop[l].extent > 1)
 			folded->channel = l;
 	}
+	folded->groups = ((const struct channel_walk *)op->result[0]->data)->groups;
+	folded->narrow = folded->channel >= 0 && kernel_is_guarded(op, folded->channel);
 	int image = image_operand(s->module, op);
 	folded->products = has_products(kernel);
 	if (image >= 0) {
@@ -259,6 +317,7 @@ struct folded_kernels find_folded_kernels(struct module *module, struct block *b
 	VEC(struct folded_kernel) found = { 0 };
 	ir_clear_data(block);
 	find_channels(&s, block);
+	join_channels(&s, block);
 	for (struct op *op = block->first; op; op = op->next)
 		if (is_foldable(&s, op, &folded))
 			VEC_PUSH(module->arena, &found, folded);

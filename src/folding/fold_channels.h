@@ -9,11 +9,13 @@ enum { FOLD_TAPS = 2 }; /* dimensions of a window that a line buffer reads at on
 /* A kernel of the pipeline. */
 struct folded_kernel {
 	struct op *op;
-	int image;          /* the operand that is an image; 0 where none is told from the others */
-	int channel;        /* the parallel loop over channels of its result */
-	int term;           /* the reduction over channels of its operand; -1: none */
-	int taps;           /* reductions over a window that can be unrolled, */
+	int image;      /* the operand that is an image; 0 where none is told from the others */
+	int channel;    /* the parallel loop over channels of its result */
+	int64_t groups; /* elements between groups of channels of its result; 0: none are known */
+	int term;       /* the reduction over channels of its operand; -1: none */
+	int taps;       /* reductions over a window that can be unrolled, */
 	int tap[FOLD_TAPS]; /* far elements first: the first one, or all */
+	bool narrow;        /* neighbouring channels have other operands, so that none are lanes */
 	bool products;      /* it sums up products of two operands */
 	bool slides;        /* it is a convolution: places of an image share its weights */
 	/* images have one pixel for it, so that its first result needs a whole one: only the images

@@ -86,6 +86,7 @@ static struct fold_stage stage_of(
 	const struct kernel *kernel = folded->op->kernel;
 	struct fold_stage stage = { .points = 1,
 		.channels = kernel->loop[folded->channel].extent,
+		.narrow = folded->narrow,
 		.terms = folded->term < 0 ? 1 : kernel->loop[folded->term].extent,
 		.products = folded->products,
 		.packed = !body_has(&kernel->update, OP_EXTUI),
@@ -96,6 +97,8 @@ static struct fold_stage stage_of(
 	set_window(folded, &stage);
 	for (int j = 0; j < folded->op->operands && stage.products; j++)
 		stage.bits = type_bits(type_scalar(folded->op->operand[j]->type));
+	if (folded->slides)
+		stage.weights = (double)type_elements(folded->op->operand[1 - folded->image]->type);
 	if (!stage.products)
 		stage.dsp = schedule_body_dsp(platform, &kernel->update) +
 		        schedule_body_dsp(platform, &kernel->post);
@@ -135,7 +138,7 @@ static int add_parallel(struct module *module, struct schedule *schedule,
         const struct folded_kernel *folded, const struct fold_stage *stage)
 {
 	const struct kernel *kernel = folded->op->kernel;
-	int *loop = ARENA_ARRAY(module->arena, int, kernel->loops);
+	int *loop = ARENA_ARRAY(module->arena, int, 2 * kernel->loops);
 	int loops = list_pixel_loops(folded, loop);
 	int64_t block = folded->block ? folded->block : stage->channels;
 	for (int i = 0; i <= loops; i++) {

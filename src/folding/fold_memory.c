@@ -4,6 +4,7 @@
  * filled while it is read counts twice. */
 #include "folding/fold_memory.h"
 #include "predict/resource.h"
+#include "schedule/kernel_schedule.h"
 #include <math.h>
 
 #define BRAM_BITS (18 * 1024)
@@ -33,13 +34,37 @@ struct memory_search {
 	struct memory_choices *choices;
 };
 
+/* Does the loop walk parts of the channels, as groups or the operands of a concatenation? */
+static bool is_outer_channel(const struct folded_kernel *folded, int loop)
+{
+	const struct kernel *kernel = folded->op->kernel;
+	const struct type *type = folded->op->result[0]->type;
+	const int64_t *stride = kernel->result.stride;
+	int64_t step;
+	if (folded->groups && stride[loop] == folded->groups)
+		return true;
+	int dim = schedule_data_dim(
+	        type, stride[folded->channel], kernel->loop[folded->channel].extent, &step);
+	return dim >= 0 && stride[loop] > stride[folded->channel] &&
+	        schedule_data_dim(type, stride[loop], kernel->loop[loop].extent, &step) == dim;
+}
+
 int list_pixel_loops(const struct folded_kernel *folded, int *loop)
 {
 	int loops = kernel_parallel_order(folded->op->kernel, loop);
+	int *outer = loop + loops; /* behind those that are kept */
 	int count = 0;
-	for (int i = 0; i < loops; i++)
-		if (loop[i] != folded->channel)
+	int last = 0;
+	for (int i = 0; i < loops; i++) {
+		if (loop[i] == folded->channel)
+			continue;
+		if (is_outer_channel(folded, loop[i]))
+			outer[last++] = loop[i];
+		else
 			loop[count++] = loop[i];
+	}
+	for (int i = 0; i < last; i++)
+		loop[count++] = outer[i];
 	return count;
 }
 
@@ -263,7 +288,7 @@ void choose_fold_memory(struct arena *arena, const struct platform *platform,
 		loops = folded.kernel[i].op->kernel->loops > loops
 		        ? folded.kernel[i].op->kernel->loops
 		        : loops;
-	int *loop = ARENA_ARRAY(arena, int, loops + 1);
+	int *loop = ARENA_ARRAY(arena, int, 2 * loops + 1);
 	for (int i = 0; i < folded.count; i++)
 		if (folded.kernel[i].slides)
 			count_needs(&s, i, loop);

@@ -7,7 +7,8 @@
 #include "platform/platform.h"
 
 /* The parallel loops of a kernel other than its channels, those of far elements of the result
- * first; returns their number. */
+ * first, and those that walk parts of its channels last; returns their number. loop: has room for
+ * twice the kernel's loops. */
 int list_pixel_loops(const struct folded_kernel *folded, int *loop);
 
 /* Sets `pixels_outside` and `block` of all kernels. No block: all weights are held, and the rows

@@ -9,6 +9,7 @@
 struct fold_stage {
 	double points;    /* iterations of its loops if nothing is unrolled */
 	int64_t channels; /* that can be unrolled as lanes; 1: none */
+	bool narrow;      /* channels cannot be unrolled */
 	int64_t terms;    /* that can be unrolled as terms of a sum; 1: none */
 	bool windows;     /* windows of an image are read; */
 	int taps;         /* dimensions of a window that can be unrolled after all terms: */
@@ -21,6 +22,7 @@ struct fold_stage {
 	bool products;    /* each lane and term has a product of integers; */
 	bool packed;      /* two of them share a DSP */
 	int64_t bits;     /* of the widest element that differs by lane and term */
+	double weights;   /* elements that a launch reads from memory at least once */
 	/* its first result needs a whole image, so that stages behind it wait for all its cycles */
 	bool dense;
 	int64_t pe, simd; /* out: channels, and terms with taps, unrolled */
