@@ -44,8 +44,8 @@ static bool is_between(const struct block *block, const struct value *value)
 	return true;
 }
 
-void join_walked_dimensions(struct module *module, const struct block *block,
-        struct value *value, int64_t stride, int64_t extent)
+void join_walked_dimensions(struct module *module, const struct block *block, struct value *value,
+        int64_t stride, int64_t extent)
 {
 	int64_t step;
 	if (stride <= 0 || !is_between(block, value) ||
