@@ -84,6 +84,11 @@ bool cache_rows_serve_few_tokens(const struct op *main)
 	return workload_has_few_tokens(workload);
 }
 
+bool sequences_take_one_token(const struct op *main)
+{
+	return engine_tokens(main->region[0], NULL) <= batch_of(main);
+}
+
 static int64_t bytes_of(const struct type *tensor)
 {
 	return type_elements(tensor) * type_bits(type_scalar(tensor)) / 8;

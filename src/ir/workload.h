@@ -40,6 +40,8 @@ static inline bool workload_has_few_tokens(enum workload workload)
  * sequences have a cache each and few tokens each. The cache is then most of the work: its heads
  * are partitioned, and several memory ports read it in parallel. main: at tensor level. */
 bool cache_rows_serve_few_tokens(const struct op *main);
+/* Does a launch take at most one token of each sequence, as decode does? main: at tensor level. */
+bool sequences_take_one_token(const struct op *main);
 
 /* How the engine uses a word of weights from a memory port: tokens per cycle of one PE, and PEs
  * that share the port by interleaving. */

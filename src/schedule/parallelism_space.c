@@ -285,23 +285,29 @@ static void wait_for_memory(const struct parallelism_table *w, struct parallelis
 		        bytes_at(w, space, space->extent[e]) / space->platform->ports / rate;
 }
 
-/* Sets the extents and their weights. A generated token counts as much as a token of a prompt, of
+/* Sets the extents and their weights. Generated tokens come after others: of one token, and of each
+ * sequence of a batch, the past counts. A generated token counts as much as a token of a prompt, of
  * which a launch reads many. */
 static void choose_extents(const struct parallelism_table *w, struct parallelism_space *space,
         const struct block *block)
 {
 	int64_t tokens = engine_tokens(block, &space->token_symbol);
+	bool generates = sequences_take_one_token(block->parent);
+	bool few = generates && tokens <= FEW_TOKENS;
 	bool bound = false;
 	for (int k = 0; k < w->count; k++)
 		for (int l = 0; l < w->kernel[k]->kernel->loops; l++)
 			bound = bound || w->kernel[k]->kernel->loop[l].run_time;
-	space->extents = space->token_symbol || (bound && tokens <= 1) ? PARALLELISM_PRICED : 1;
+	space->extents = space->token_symbol || (bound && few) ? PARALLELISM_PRICED : 1;
 	if (space->token_symbol) {
 		space->extent[0] = EXTENT_ONE;
 		space->extent[1] = EXTENT_NONE;
+	} else if (few) {
+		space->extent[0] = EXTENT_MOST;
+		space->extent[1] = EXTENT_EIGHTH;
 	} else {
-		space->extent[0] = tokens > 1 ? EXTENT_NONE : EXTENT_MOST;
-		space->extent[1] = tokens > 1 ? EXTENT_MOST : EXTENT_EIGHTH;
+		space->extent[0] = generates ? EXTENT_EIGHTH : EXTENT_NONE;
+		space->extent[1] = EXTENT_MOST;
 	}
 	const struct choices *choices = &w->context->choices;
 	space->single_token = w->pes && !space->stages && !space->token_symbol && tokens <= 1;
