@@ -222,6 +222,51 @@ def unordered_ops():
                 yield place(path, text[: match.start()].count("\n") + 1)
 
 
+# What stands between quotation marks of a format: words of our own tables, words that stand there.
+OWN_WORDS = re.compile(
+    r"key|key_name\(.*\)|kind_of\(.*\)|type_scalar\(.*\)->text|op_info\[.*\]\.name|[A-Z_]+|"
+    r"(choice_info\[\w+\]|head\[i\]|flag\[i\])\.(name|key|member)|info->(name|word\[.*\])|.*\bhash|"
+    r"state_names\[.*\]|own->queue|report->numbers|(stage|option)->name|values|unit|\w+_kind|"
+    r'.*\? "\w+" : ("\w+"|type_scalar\(word\)->text)'
+)
+WRITERS = re.compile(r"\b(?:text_add|fprintf|hls_line)\(")
+
+
+def calls(text, blank):
+    """(offset, parts) of the writers' calls, parts as they are in the text."""
+    for match in WRITERS.finditer(blank):
+        parts = arguments(blank, match.end() - 1)
+        start = match.end()
+        whole = []
+        for part in parts or []:
+            whole.append(text[start : start + len(part)].strip())
+            start += len(part) + 1
+        yield match.start(), whole
+
+
+def unquoted_texts():
+    """Texts that stand between quotation marks of another language without having passed its
+    quoting function: json_quote, text_add_literal, print_string.
+    """
+    for path in sources(".c"):
+        text = path.read_text()
+        blank = re.sub(
+            r'"(?:\\.|[^"\\\n])*"', lambda string: '"' + "_" * (len(string[0]) - 2) + '"', text
+        )
+        for offset, parts in calls(text, blank):
+            spelled = [i for i, part in enumerate(parts) if part.startswith('"') or '? "' in part]
+            if not spelled:
+                continue
+            format_at = spelled[0]
+            format_text = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', parts[format_at]))
+            for number, found in enumerate(re.finditer(r"%[-0-9.*l]*[a-z]", format_text)):
+                inside = format_text[: found.start()].count('\\"') % 2
+                part = (parts[format_at + 1 :] + [""] * 20)[number]
+                if inside and found[0].endswith("s") and not OWN_WORDS.fullmatch(part):
+                    line = text[:offset].count("\n") + 1
+                    yield f"{place(path, line)}: {part}"
+
+
 RULES = {
     "lines are at most 100 columns wide, of .def tables 120": long_lines,
     "file names have no private words": file_names,
@@ -233,6 +278,7 @@ RULES = {
     "a struct tag is defined once": struct_tags,
     "headers for other rooms declare at most 30 functions": wide_headers,
     "ops are made in an order that C defines": unordered_ops,
+    "texts between quotation marks are quoted by a function": unquoted_texts,
 }
 
 

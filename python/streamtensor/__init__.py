@@ -10,6 +10,7 @@ __all__ = [
     "__version__",
     "backend",
     "compile",
+    "explore",
     "export",
     "last_design",
     "load",
@@ -27,6 +28,10 @@ def __getattr__(name):
         from .design import load
 
         return load
+    if name == "explore":
+        from .exploration import explore
+
+        return explore
     if name == "quantized":
         from .static_quantization import quantized
 

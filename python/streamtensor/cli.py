@@ -1079,51 +1079,27 @@ def _original(options, model):
 
 
 def _explore(options, progress: Progress) -> int:
-    from . import explore, explore_report
+    from . import design_trials
 
-    if options.workers is not None and options.scheduler:
-        raise Error(
-            "--workers and --scheduler contradict each other",
-            "the cluster's own workers take the trials: accepted is one of them",
-        )
-    count = (os.cpu_count() or 1) if options.workers is None else options.workers
-    if count < 1:
-        raise Error("--workers counts from 1")
     platform = _platform(options, progress, "explore")
     constraints = _others(options)
     resume = bool(constraints.pop("resume", None))
     constraints.pop("trials", None)
     trials = compiler_options.count(options.settings, "trials", "explore")
-    file = Path(platform)  # an absolute path, which is valid for workers in other folders too
-    task = explore.Task(
-        _text(options.model),
-        str(file.resolve()) if file.is_file() else platform,
-        _quant(options),
-        compiler_options.words(constraints, "explore"),
-    )
-    space = [
-        choice
-        for choice in explore.search_space(task.platform)
-        if choice["name"] not in constraints
-    ]
-    explore.check_fixed_kernels(task)
+    settings = {"platform": [platform], **constraints}
+    task = design_trials.task(_text(options.model), settings, _quant(options))
     # before the study is opened, so that an error leaves the folder unchanged
-    workers = (
-        explore.DaskWorkers(options.scheduler) if options.scheduler else explore.LocalWorkers(count)
-    )
-    try:
-        with explore.sole_use(options.output):
-            study = explore.open_study(options.output, task, resume)
-            try:
-                with explore.LiveTable(study, trials, sys.stderr) as live:
-                    explore.explore(study, task, space, workers, trials, live.done)
-            finally:
-                (options.output / explore.REPORT).write_text(explore_report.page(study))
-    finally:
-        workers.close()
-    if not explore.pareto_front(study):
-        raise Error(explore.no_design_reason(study), "other limits, and another folder")
-    for row in [explore.HEADINGS, *explore.rows(study)]:
+    workers = design_trials.crew(options.workers, options.scheduler)
+    with contextlib.ExitStack() as stack:
+        stack.callback(workers.close)
+
+        def watch(study):
+            return stack.enter_context(design_trials.LiveTable(study, trials, sys.stderr)).done
+
+        study = design_trials.run(task, options.output, resume, trials, workers, watch)
+    if not design_trials.pareto_front(study):
+        raise Error(design_trials.no_design_reason(study), "other limits, and another folder")
+    for row in [design_trials.HEADINGS, *design_trials.rows(study)]:
         print("  ".join(row))
     return 0
 

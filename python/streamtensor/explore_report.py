@@ -6,7 +6,7 @@ import math
 from html import escape
 from itertools import accumulate
 
-from . import explore
+from . import design_trials
 
 WIDTH, HEIGHT, EDGE = 640, 320, 56
 STYLE = """\
@@ -112,9 +112,9 @@ def _importance(found: dict[str, float]) -> str:
 
 
 def page(study) -> str:
-    ended = explore.finished(study)
+    ended = design_trials.finished(study)
     trials = [trial for trial in ended if trial.state.name == "COMPLETE"]
-    best = {trial.number for trial in explore.pareto_front(study)}
+    best = {trial.number for trial in design_trials.pareto_front(study)}
     own = study.user_attrs
     parts = [
         f"<h1>Designs on {escape(own['platform'])}</h1><p>{len(trials)} designs, {len(best)} "
@@ -127,14 +127,14 @@ def page(study) -> str:
         parts.append("<h2>Pareto front</h2>" + _scatter(trials, best))
         table = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in explore.rows(study, len(best))
+            for row in design_trials.rows(study, len(best))
         )
         parts.append(
             "<table><tr>"
-            + "".join(f"<th>{escape(heading)}</th>" for heading in explore.HEADINGS)
+            + "".join(f"<th>{escape(heading)}</th>" for heading in design_trials.HEADINGS)
             + f"</tr>{table}</table>"
         )
-        found = explore.importance(study)
+        found = design_trials.importance(study)
         if found:
             parts.append("<h2>Importance of the parameters for the time</h2>" + _importance(found))
         parts.append("<h2>History</h2>" + _history(trials))

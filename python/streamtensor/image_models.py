@@ -152,6 +152,11 @@ def is_image_model(name: str) -> bool:
     return known and not Path(name).exists()
 
 
+def known_names() -> list[str]:
+    """Those of every installation; torchvision, where it is there, has more."""
+    return list(_OWN)
+
+
 def build(name: str) -> nn.Module:
     theirs = _torchvision()
     return theirs.get_model(name, weights=None) if theirs else _OWN[name]()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from . import gguf_file, graph, model_module, weights
+from . import gguf_file, graph, image_models, model_module, weights
 from .builtin_models import BUILT_IN, built_in
 from .decoder_step import DecoderStep, StepShape
 from .errors import Error
@@ -180,8 +180,8 @@ def _find(name: str) -> Path | None:
         return folder
     raise Error(
         f"unknown model '{name}': no such folder, not in the local cache, not found on the hub",
-        "accepted are a folder with config.json and *.safetensors, a Hugging Face name, or "
-        + ", ".join(BUILT_IN),
+        "accepted are a folder with config.json and *.safetensors, a Hugging Face name, "
+        f"{', '.join(BUILT_IN)}; image networks: {', '.join(image_models.known_names())}",
     )
 
 

@@ -307,6 +307,6 @@ const char *compile_design(struct device *device)
 		return NULL;
 	}
 	const char *library = find_or_compile(&build);
-	work_folder_remove(device->arena, &build.folder);
+	work_folder_remove(&build.folder);
 	return library;
 }

@@ -80,17 +80,20 @@ void arena_free(struct arena *arena)
 	free(arena);
 }
 
+void arena_exhausted(const struct arena *arena, size_t size)
+{
+	if (arena->guard)
+		guard_leave(arena->guard, GUARD_MEMORY,
+		        "out of memory: %zu bytes more than the %zu in use", size, arena->bytes);
+	abort();
+}
+
 static struct arena_chunk *chunk_new(struct arena *arena, size_t size)
 {
 	struct arena_chunk *chunk =
 	        size < SIZE_MAX - sizeof *chunk ? malloc(sizeof *chunk + size) : NULL;
-	if (!chunk) {
-		if (arena->guard)
-			guard_leave(arena->guard, GUARD_MEMORY,
-			        "out of memory: %zu bytes more than the %zu in use", size,
-			        arena->bytes);
-		abort();
-	}
+	if (!chunk)
+		arena_exhausted(arena, size);
 	chunk->used = 0;
 	chunk->size = size;
 	arena->bytes += size;

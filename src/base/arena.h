@@ -22,6 +22,9 @@ void arena_free(struct arena *arena);                /* NULL is accepted */
 void *arena_alloc(struct arena *arena, size_t size); /* zeroed, aligned to 16 */
 void *arena_copy(struct arena *arena, const void *data, size_t size);
 
+/* Leaves as where memory is exhausted: for libraries that allocate themselves and found none. */
+_Noreturn void arena_exhausted(const struct arena *arena, size_t size);
+
 #define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
 #define ARENA_ARRAY(arena, type, count)                                                            \
 	((type *)arena_alloc((arena), sizeof(type) * (size_t)(count)))

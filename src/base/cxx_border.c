@@ -3,7 +3,9 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "base/cxx_border.h"
 #include "base/guard.h"
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #define ROOM (1 << 20) /* bytes without which memory counts as exhausted */
@@ -11,6 +13,17 @@
 /* std::set_new_handler */
 typedef void new_handler(void);
 new_handler *set_new_handler(new_handler *handler) __asm__("_ZSt15set_new_handlerPFvvE");
+
+/* llvm::install_bad_alloc_error_handler and its like: what LLVM calls in place of writing a line of
+ * its own.  Programs without LLVM have none of them. */
+typedef void llvm_handler(void *data, const char *reason, bool diagnose);
+#define LLVM_HANDLER(name, symbol)                                                                 \
+	__attribute__((weak)) void name(llvm_handler *handler, void *data) __asm__(symbol)
+LLVM_HANDLER(install_fatal, "_ZN4llvm27install_fatal_error_handlerEPFvPvPKcbES0_");
+LLVM_HANDLER(install_bad_alloc, "_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_");
+__attribute__((weak)) void remove_fatal(void) __asm__("_ZN4llvm26remove_fatal_error_handlerEv");
+__attribute__((weak)) void remove_bad_alloc(void) __asm__(
+        "_ZN4llvm30remove_bad_alloc_error_handlerEv");
 
 static _Thread_local struct guard *inside;
 
@@ -36,10 +49,26 @@ static void no_memory(void)
 	set_new_handler(NULL);
 }
 
+/* Fatal errors inside are those of exhausted memory: what is read was checked before. */
+static void llvm_failed(void *data, const char *reason, bool diagnose)
+{
+	(void)data, (void)reason, (void)diagnose;
+	cxx_aborted();
+	abort();
+}
+
 void cxx_enter(struct guard *guard)
 {
 	inside = guard;
 	set_new_handler(no_memory);
+	if (install_fatal && remove_fatal) {
+		remove_fatal();
+		install_fatal(llvm_failed, NULL);
+	}
+	if (install_bad_alloc && remove_bad_alloc) {
+		remove_bad_alloc();
+		install_bad_alloc(llvm_failed, NULL);
+	}
 }
 
 void cxx_leave(void)

@@ -1,6 +1,7 @@
 /* Copies cJSON's tree to an arena. */
 #include "base/json.h"
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <string.h>
 
 #define DEPTH_MOST 64
@@ -45,7 +46,10 @@ static struct json *copy(struct arena *arena, const cJSON *from, int depth)
 const struct json *json_parse(struct arena *arena, const char *text, size_t size, size_t *offset)
 {
 	const char *end = text;
+	errno = 0;
 	cJSON *parsed = cJSON_ParseWithLengthOpts(text, size, &end, false);
+	if (!parsed && errno == ENOMEM) /* else its answer is that of a broken text */
+		arena_exhausted(arena, size);
 	const char *rest = end;
 	while (parsed && rest < text + size && strchr(" \n\r\t", *rest)) /* a 0 counts as space */
 		rest++;

@@ -1,10 +1,11 @@
 /* Makes, locks and removes the folders in which processes work. */
-#define _DEFAULT_SOURCE /* flock, mkdtemp, lstat */
+#define _GNU_SOURCE /* flock, mkdtemp, getdents64 */
 #include "base/work_folder.h"
 #include "base/text.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,19 +16,85 @@
 #define LETTERS 6 /* behind the prefix */
 #define YOUNG 60  /* seconds in which the maker of a folder has locked it for sure */
 
-bool tree_remove(struct arena *arena, const char *path)
+/* Folders are emptied without memory and with one descriptor besides that of the outermost one, so
+ * that it works for a process that has run out of both: what is a folder in a folder is moved out
+ * to the outermost one, under the name of a number. */
+struct emptying {
+	int folder; /* the outermost one */
+	unsigned moved;
+	bool changed; /* in this walk over it */
+};
+
+static bool is_entry(const struct dirent64 *entry)
+{
+	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+}
+
+static void move_out(struct emptying *emptying, int from, const char *name)
+{
+	char number[32];
+	do
+		snprintf(number, sizeof number, "%u", emptying->moved++);
+	while (!faccessat(emptying->folder, number, F_OK, AT_SYMLINK_NOFOLLOW));
+	emptying->changed |= !renameat(from, name, emptying->folder, number);
+}
+
+/* Removes an entry of `folder`; what is a folder in an inner one is moved out. */
+static void remove_entry(struct emptying *emptying, int folder, const char *name);
+
+static void remove_entries(struct emptying *emptying, int folder)
+{
+	_Alignas(struct dirent64) char listed[4096];
+	ssize_t size;
+	while ((size = getdents64(folder, listed, sizeof listed)) > 0)
+		for (ssize_t at = 0; at < size;) {
+			const struct dirent64 *entry = (const struct dirent64 *)(listed + at);
+			at += entry->d_reclen;
+			if (is_entry(entry))
+				remove_entry(emptying, folder, entry->d_name);
+		}
+}
+
+static void remove_entry(struct emptying *emptying, int folder, const char *name)
+{
+	if (!unlinkat(folder, name, 0) || !unlinkat(folder, name, AT_REMOVEDIR)) {
+		emptying->changed = true;
+		return;
+	}
+	if (folder != emptying->folder) {
+		move_out(emptying, folder, name);
+		return;
+	}
+	int inner = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (inner < 0)
+		return;
+	remove_entries(emptying, inner);
+	close(inner);
+	unlinkat(folder, name, AT_REMOVEDIR);
+}
+
+static void empty(int folder)
+{
+	struct emptying emptying = { .folder = folder };
+	do {
+		emptying.changed = false;
+		lseek(folder, 0, SEEK_SET);
+		remove_entries(&emptying, folder);
+	} while (emptying.changed);
+}
+
+bool tree_remove(const char *path)
 {
 	struct stat status;
 	if (lstat(path, &status))
 		return errno == ENOENT;
 	if (!S_ISDIR(status.st_mode))
 		return !unlink(path);
-	DIR *folder = opendir(path);
-	for (struct dirent *entry; folder && (entry = readdir(folder));)
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			tree_remove(arena, text_format(arena, "%s/%s", path, entry->d_name));
-	if (folder)
-		closedir(folder);
+	int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder >= 0) {
+		empty(folder);
+		close(folder);
+	}
 	return !rmdir(path);
 }
 
@@ -42,7 +109,7 @@ static int lock(const char *path)
 	return -1;
 }
 
-static void remove_left(struct arena *arena, const char *path)
+static void remove_left(const char *path)
 {
 	struct stat status;
 	if (lstat(path, &status) || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
@@ -51,7 +118,7 @@ static void remove_left(struct arena *arena, const char *path)
 	int held = lock(path);
 	if (held < 0)
 		return;
-	tree_remove(arena, path);
+	tree_remove(path);
 	close(held);
 }
 
@@ -64,7 +131,7 @@ static void sweep(struct arena *arena, const char *prefix)
 	for (struct dirent *entry; folder && (entry = readdir(folder));)
 		if (!strncmp(entry->d_name, name, strlen(name)) &&
 		        strlen(entry->d_name) == strlen(name) + LETTERS)
-			remove_left(arena, text_format(arena, "%s/%s", parent, entry->d_name));
+			remove_left(text_format(arena, "%s/%s", parent, entry->d_name));
 	if (folder)
 		closedir(folder);
 }
@@ -75,7 +142,7 @@ bool work_folder_make(struct arena *arena, const char *prefix, struct work_folde
 	sweep(arena, prefix);
 	if (!mkdtemp(path))
 		return false;
-	*made = (struct work_folder){ path, lock(path) };
+	*made = (struct work_folder){ path, lock(path), open("/dev/null", O_RDONLY | O_CLOEXEC) };
 	return true;
 }
 
@@ -83,12 +150,19 @@ void work_folder_release(struct work_folder *folder)
 {
 	if (folder->path && folder->lock >= 0)
 		close(folder->lock);
+	if (folder->path && folder->spare >= 0)
+		close(folder->spare);
 	*folder = (struct work_folder){ 0 };
 }
 
-void work_folder_remove(struct arena *arena, struct work_folder *folder)
+void work_folder_remove(struct work_folder *folder)
 {
+	if (folder->path && folder->spare >= 0)
+		close(folder->spare);
+	folder->spare = -1;
+	if (folder->path && folder->lock >= 0)
+		empty(folder->lock);
 	if (folder->path)
-		tree_remove(arena, folder->path);
+		tree_remove(folder->path);
 	work_folder_release(folder);
 }

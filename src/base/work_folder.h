@@ -8,6 +8,7 @@
 struct work_folder {
 	const char *path; /* NULL: there is none */
 	int lock;         /* descriptor of the folder */
+	int spare;        /* descriptor that is given up to remove it where there is no other */
 };
 
 /* Makes `prefix` with six more characters, and first removes those that nobody holds, of more than
@@ -15,8 +16,8 @@ struct work_folder {
 bool work_folder_make(struct arena *arena, const char *prefix, struct work_folder *made);
 /* The folder is another's now, or has another name. */
 void work_folder_release(struct work_folder *folder);
-/* Removes it with all that is in it. */
-void work_folder_remove(struct arena *arena, struct work_folder *folder);
+/* Removes it with all that is in it, without memory or a descriptor more. */
+void work_folder_remove(struct work_folder *folder);
 /* Removes a file or a folder with all that is in it. */
-bool tree_remove(struct arena *arena, const char *path);
+bool tree_remove(const char *path);
 #endif

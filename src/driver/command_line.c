@@ -162,6 +162,13 @@ static bool unknown_option(
 	        command->name);
 }
 
+const struct choice_info *option_choice(const struct option *option)
+{
+	size_t first = offsetof(struct options, choices.value);
+	size_t number = (option->offset - first) / sizeof(int64_t);
+	return option->offset >= first && number < CHOICES ? &choice_info[number] : NULL;
+}
+
 static bool parse_count(
         struct diag *diag, const struct option *option, const char *value, int64_t *count)
 {
@@ -173,9 +180,12 @@ static bool parse_count(
 	bool whole =
 	        end != value && number > 0 && !end[unit != NULL] && number <= (INT64_MAX >> shift);
 	if (!whole) {
+		const struct choice_info *choice = option_choice(option);
 		diag_error(diag, NOWHERE, "--%s is '%s'", option->name, value);
-		return diag_note(
-		        diag, "a whole number above 0, with K, M, G or T for powers of 1024");
+		return diag_note(diag,
+		        "a whole number from %lld to %lld, with K, M, G or T for powers of 1024",
+		        (long long)(choice ? choice->least : 1),
+		        (long long)(choice ? choice->most : INT64_MAX));
 	}
 	*count = number << shift;
 	return true;
@@ -184,13 +194,6 @@ static bool parse_count(
 bool option_of_package(const struct option *option)
 {
 	return option->commands && option->commands != ALL && !(option->commands & TOOL);
-}
-
-const struct choice_info *option_choice(const struct option *option)
-{
-	size_t first = offsetof(struct options, choices.value);
-	size_t number = (option->offset - first) / sizeof(int64_t);
-	return option->offset >= first && number < CHOICES ? &choice_info[number] : NULL;
 }
 
 static bool store_count(

@@ -14,9 +14,9 @@ static const char *const kind_name[] = {
 
 /* --- the list */
 
-static void add_member(struct text *out, const char *name, const char *value)
+static void add_member(struct text *out, const char *key, const char *value)
 {
-	text_add(out, ", \"%s\": ", name);
+	text_add(out, ", \"%s\": ", key);
 	if (value)
 		json_quote(out, value);
 	else

@@ -2,6 +2,7 @@
  * passes with a part of the platform, then both are joined.  Reports one phase or two. */
 #include "pipeline/output.h"
 #include "explore/phases.h"
+#include "base/json.h"
 #include "base/map.h"
 #include "explore/limits.h"
 #include "explore/point.h"
@@ -384,11 +385,13 @@ static void add_phase(const struct report *report, bool first, struct text *out)
 	const char *file = "report.json";
 	if (!first)
 		file = text_format(out->arena, "%s/report.json", report->name);
-	text_add(out,
-	        "%s    {\"name\": \"%s\", \"report\": \"%s\", \"latency_ms\": %.6g, \"cycles\": "
-	        "%lld, \"ports\": %d}",
-	        first ? "" : ",\n", report->name, file, report->latency_ms,
-	        (long long)(simulated ? report->cycles : report->time.most), report->cost.ports);
+	text_add(out, "%s    {\"name\": ", first ? "" : ",\n");
+	json_quote(out, report->name);
+	text_add(out, ", \"report\": ");
+	json_quote(out, file);
+	text_add(out, ", \"latency_ms\": %.6g, \"cycles\": %lld, \"ports\": %d}",
+	        report->latency_ms, (long long)(simulated ? report->cycles : report->time.most),
+	        report->cost.ports);
 }
 
 /* Figures of the whole kernel: the last members of the first phase's report. */

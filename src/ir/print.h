@@ -13,6 +13,7 @@ int type_runs(int count, struct value *const *value);
 void attr_print(const struct attr *attr, struct text *out);
 /* {a = 1 : i64, b} */
 void attr_print_items(int count, const struct named *items, struct text *out);
+void print_string(const char *string, struct text *out); /* with its quotation marks */
 void print_symbol(const char *symbol, struct text *out); /* with @ */
 
 /* A kernel's fields as attributes, and its bodies as private functions. */

@@ -22,7 +22,7 @@ static bool is_plain(char character)
 	return isprint((unsigned char)character) && character != '"' && character != '\\';
 }
 
-static void print_string(const char *string, struct text *out)
+void print_string(const char *string, struct text *out)
 {
 	text_add_bytes(out, "\"", 1);
 	for (size_t plain; *string; string += plain ? plain : 1) {

@@ -1,5 +1,6 @@
 /* Types, interned by their text: equal types have equal pointers. */
 #include "ir/ir.h"
+#include "ir/print.h"
 #include <inttypes.h>
 
 static const char *const shaped_name[] = {
@@ -118,13 +119,14 @@ static void print_trips(struct text *text, const struct itensor *order)
 	for (int i = 0; i < order->dims; i++) {
 		const struct run_time_trip *trip = order->run_time ? order->run_time[i] : NULL;
 		text_add(text, "%s", i ? ", " : "");
-		if (trip)
-			text_add(text,
-			        "{most = %" PRId64 ", plus = %" PRId64
-			        ", symbol = \"%s\", tile = %" PRId64 "}",
-			        trip->most, trip->plus, trip->symbol, trip->tile);
-		else
+		if (!trip) {
 			text_add(text, "%" PRId64, order->trip[i]);
+			continue;
+		}
+		text_add(text, "{most = %" PRId64 ", plus = %" PRId64 ", symbol = ", trip->most,
+		        trip->plus);
+		print_string(trip->symbol, text);
+		text_add(text, ", tile = %" PRId64 "}", trip->tile);
 	}
 	text_add(text, "]");
 }

@@ -78,10 +78,31 @@ static struct module *load_c(struct session *session, const struct c_source *sou
 	return module;
 }
 
+/* Options that say how C is read mean nothing for MLIR, so whoever gives one meant another file. */
+static bool refuse_c_options(struct session *session, const char *file)
+{
+	const struct options *options = &session->options;
+	const struct {
+		bool is_set;
+		const char *name;
+	} of_c[] = { { options->top, "top" }, { options->macro.count, "macro" },
+		{ options->include.count, "include" }, { options->define.count, "define" },
+		{ options->reassociate, "reassociate" } };
+	for (size_t i = 0; i < sizeof of_c / sizeof *of_c; i++)
+		if (of_c[i].is_set) {
+			diag_error(&session->diag, (struct location){ .file = file },
+			        "--%s is an option of C, and this is read as MLIR", of_c[i].name);
+			return !diag_note(&session->diag, "a file whose name ends in .c");
+		}
+	return false;
+}
+
 static struct module *load_text(struct session *session, const struct c_source *source)
 {
 	if (c_is_source(source->file))
 		return load_c(session, source);
+	if (refuse_c_options(session, source->file))
+		return NULL;
 	return import_mlir(session->arena, &session->guard, &session->diag, source->file,
 	        source->text, source->size);
 }

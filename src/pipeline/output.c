@@ -178,14 +178,14 @@ bool output_commit(struct output *output)
 		        "cannot be put in place: %s", strerror(errno));
 	work_folder_release(&output->folder);
 	if (old)
-		tree_remove(output->arena, old);
+		tree_remove(old);
 	return true;
 }
 
 void output_abandon(struct output *output)
 {
 	if (output)
-		work_folder_remove(output->arena, &output->folder);
+		work_folder_remove(&output->folder);
 }
 
 /* ---- files */

@@ -7,6 +7,7 @@
 #include "base/closest_name.h"
 #include <cjson/cJSON.h>
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -519,7 +520,10 @@ static bool open_file(struct platform_reader *reader, const char *name)
 		return false;
 	}
 	const char *end = NULL;
+	errno = 0;
 	cJSON *json = cJSON_ParseWithOpts(text, &end, 1);
+	if (!json && errno == ENOMEM)
+		arena_exhausted(reader->arena, size);
 	if (!cJSON_IsObject(json)) {
 		cJSON_Delete(json);
 		diag_error(reader->diag,

@@ -140,7 +140,9 @@ static void add_cycles(const struct report *report, struct text *out)
 	const char *termination = ends ? "simulated" : "not shown";
 	if (report->termination_proof)
 		termination = report->termination_proof;
-	text_add(out, "  \"termination\": \"%s\",\n", termination);
+	text_add(out, "  \"termination\": ");
+	json_quote(out, termination);
+	text_add(out, ",\n");
 }
 
 static void add_tokens(const struct report *report, struct text *out)

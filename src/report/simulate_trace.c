@@ -58,17 +58,18 @@ static double microseconds(const struct tracing *t, int64_t cycles)
 
 /* --- trace events */
 
-static void begin_event(struct tracing *t, const char *phase, int group, int number)
+static void begin_event(struct tracing *t, const char *event_kind, int group, int number)
 {
 	text_add(t->out, "%s\n{\"ph\": \"%s\", \"pid\": %d, \"tid\": %d", t->first ? "" : ",",
-	        phase, group, number);
+	        event_kind, group, number);
 	t->first = false;
 }
 
-static void name_event(struct tracing *t, int group, int number, const char *what, const char *name)
+static void name_event(
+        struct tracing *t, int group, int number, const char *entry_kind, const char *name)
 {
 	begin_event(t, "M", group, number);
-	text_add(t->out, ", \"name\": \"%s\", \"args\": {\"name\": ", what);
+	text_add(t->out, ", \"name\": \"%s\", \"args\": {\"name\": ", entry_kind);
 	json_quote(t->out, name);
 	text_add(t->out, "}}");
 }
@@ -148,11 +149,19 @@ static const char *code_of(char *text, int number)
 	return text;
 }
 
+/* A name as one word, since names of VCD end at a space. */
+static void add_reference(struct text *out, const char *name)
+{
+	for (; *name; name++)
+		text_add(out, "%c", (unsigned char)*name > ' ' && *name != '$' ? *name : '_');
+}
+
 static void declare(struct tracing *t, const char *scope, int *number, const char *name, int bits)
 {
 	char code[8];
-	text_add(t->out, "%s$var wire %d %s %s $end\n", scope, bits, code_of(code, (*number)++),
-	        name);
+	text_add(t->out, "%s$var wire %d %s ", scope, bits, code_of(code, (*number)++));
+	add_reference(t->out, name);
+	text_add(t->out, " $end\n");
 }
 
 static void add_change(struct tracing *t, int number, int64_t value)

@@ -2,6 +2,7 @@
 something else.
 """
 
+import io
 import json
 import os
 import re
@@ -14,10 +15,20 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
+import torch
+
+import streamtensor
 
 pytest.importorskip("optuna")
 
-from streamtensor import cli, core, explore, explore_report, journal_lock  # noqa: E402
+from streamtensor import (  # noqa: E402
+    cli,
+    core,
+    design_trials,
+    exploration,
+    explore_report,
+    journal_lock,
+)
 from streamtensor.errors import Error  # noqa: E402
 
 TREE = Path(__file__).parents[2]
@@ -31,8 +42,8 @@ def built(core_built):
 
 
 def trials_of(folder: Path) -> list:
-    task = explore.Task(MODEL.read_text(), "u55c", None)
-    return explore.finished(explore.open_study(folder, task, True))
+    task = design_trials.Task(MODEL.read_text(), "u55c", None)
+    return design_trials.finished(design_trials.open_study(folder, task, True))
 
 
 def test_trials_front_and_page(tmp_path, capsys):
@@ -50,8 +61,10 @@ def test_trials_front_and_page(tmp_path, capsys):
         and "History" in page
         and "://" not in page
     )
-    study = explore.open_study(folder, explore.Task(MODEL.read_text(), "u55c", None), True)
-    best = explore.pareto_front(study)
+    study = design_trials.open_study(
+        folder, design_trials.Task(MODEL.read_text(), "u55c", None), True
+    )
+    best = design_trials.pareto_front(study)
     for trial in best:
         assert not any(
             all(a <= b for a, b in zip(other.values, trial.values)) and other.values != trial.values
@@ -89,17 +102,17 @@ def test_a_storage_of_something_else_is_refused(tmp_path, capsys):
     broken = tmp_path / "broken"
     broken.mkdir()
     for text in ("no journal\n", "no journal", "{}\n", "[]\n", '{"op_code": 0}\n'):
-        (broken / explore.STORAGE).write_text(text)
+        (broken / design_trials.STORAGE).write_text(text)
         assert cli.main([*WORDS, "--resume", "-o", str(broken)]) == 1
         assert "not the study of an exploration" in capsys.readouterr().err
-        assert (broken / explore.STORAGE).read_text() == text
+        assert (broken / design_trials.STORAGE).read_text() == text
 
 
 def test_a_lock_of_a_run_that_was_killed_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert cli.main([*WORDS, "--trials", "1", "-o", "e"]) == 0
-    lock = tmp_path / "e" / f"{explore.STORAGE}.lock"
-    lock.symlink_to(f"e/{explore.STORAGE}")  # leads nowhere from where it stands
+    lock = tmp_path / "e" / f"{design_trials.STORAGE}.lock"
+    lock.symlink_to(f"e/{design_trials.STORAGE}")  # leads nowhere from where it stands
     begun = time.monotonic()
     assert cli.main([*WORDS, "--trials", "2", "--resume", "-o", "e"]) == 0
     assert time.monotonic() - begun < 25 and not lock.is_symlink()
@@ -108,7 +121,7 @@ def test_a_lock_of_a_run_that_was_killed_is_not_waited_for(tmp_path, monkeypatch
 def locked(folder: Path) -> Path:
     """An exploration with the lock of a run that does not write."""
     assert cli.main([*WORDS, "--trials", "1", "-o", str(folder)]) == 0
-    journal = folder / explore.STORAGE
+    journal = folder / design_trials.STORAGE
     lock = journal.with_name(f"{journal.name}.lock")
     lock.symlink_to(journal)
     return lock
@@ -144,13 +157,13 @@ def test_a_lock_behind_which_nothing_is_written_is_removed_and_told(tmp_path, mo
 
 
 def test_a_lock_that_another_run_took_away_is_named(tmp_path):
-    journal = tmp_path / explore.STORAGE
+    journal = tmp_path / design_trials.STORAGE
     journal.touch()
     lock = journal_lock.JournalLock(journal)
     assert lock.acquire()
-    (tmp_path / f"{explore.STORAGE}.lock").unlink()
+    (tmp_path / f"{design_trials.STORAGE}.lock").unlink()
     with pytest.raises(
-        Error, match=f"{explore.STORAGE}.lock was removed while this exploration wrote"
+        Error, match=f"{design_trials.STORAGE}.lock was removed while this exploration wrote"
     ):
         lock.release()
 
@@ -158,7 +171,7 @@ def test_a_lock_that_another_run_took_away_is_named(tmp_path):
 def test_a_record_that_was_cut_short_is_left_out(tmp_path):
     folder = tmp_path / "e"
     assert cli.main([*WORDS, "--trials", "2", "-o", str(folder)]) == 0
-    journal = folder / explore.STORAGE
+    journal = folder / design_trials.STORAGE
     journal.write_bytes(journal.read_bytes()[:-37])
     assert cli.main([*WORDS, "--trials", "4", "--resume", "-o", str(folder)]) == 0
     assert len(trials_of(folder)) == 4
@@ -179,16 +192,16 @@ def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
     wished = ["--fix-kernel", "k0:lanes=32", "--target-ms", "0.06"]
     assert cli.main([*WORDS, "--trials", "2", "-o", str(tmp_path / "free")]) == 0
     assert cli.main([*WORDS, "--trials", "2", *wished, "-o", str(tmp_path / "e")]) == 0
-    study = explore.open_study(
-        tmp_path / "e", explore.Task(MODEL.read_text(), "u55c", None, wished), True
+    study = design_trials.open_study(
+        tmp_path / "e", design_trials.Task(MODEL.read_text(), "u55c", None, wished), True
     )
-    free = explore.open_study(
-        tmp_path / "free", explore.Task(MODEL.read_text(), "u55c", None), True
+    free = design_trials.open_study(
+        tmp_path / "free", design_trials.Task(MODEL.read_text(), "u55c", None), True
     )
-    assert len(explore.finished(study)) == 2 and all(
-        trial.values[0] <= 0.06 for trial in explore.pareto_front(study)
+    assert len(design_trials.finished(study)) == 2 and all(
+        trial.values[0] <= 0.06 for trial in design_trials.pareto_front(study)
     )
-    assert explore.finished(study)[0].values[1] < explore.finished(free)[0].values[1]
+    assert design_trials.finished(study)[0].values[1] < design_trials.finished(free)[0].values[1]
     capsys.readouterr()
     assert (
         cli.main([*WORDS, "--resume", "--fix-kernel", "k0:lanes=4", "-o", str(tmp_path / "e")]) == 1
@@ -250,9 +263,9 @@ def test_only_what_is_not_the_compilers_own_is_asked_for(tmp_path):
             futures[0].set_result({"rejected": "none"})
             return futures[0]
 
-    task = explore.Task(MODEL.read_text(), "u55c", None)
-    study = explore.open_study(tmp_path / "e", task, False)
-    explore.explore(study, task, space, Asked(), 6, lambda count: None)
+    task = design_trials.Task(MODEL.read_text(), "u55c", None)
+    study = design_trials.open_study(tmp_path / "e", task, False)
+    design_trials.explore(study, task, space, Asked(), 6, lambda count: None)
     assert (
         Asked.points[0] == {}
         and {"clock": 250} in Asked.points
@@ -263,7 +276,7 @@ def test_only_what_is_not_the_compilers_own_is_asked_for(tmp_path):
 def test_a_point_that_always_dies_is_told(tmp_path, monkeypatch, capsys):
     wrap_compiler(tmp_path / "core", '[ "$1" != compile ] || kill -9 $$', monkeypatch)
     assert cli.main([*WORDS, "--trials", "3", "-o", str(tmp_path / "e")]) == 1
-    assert f"failed {explore.ATTEMPTS} times" in capsys.readouterr().err
+    assert f"failed {design_trials.ATTEMPTS} times" in capsys.readouterr().err
 
 
 def start(*words: str) -> subprocess.Popen:
@@ -319,7 +332,7 @@ def test_two_dask_workers_one_of_which_dies(tmp_path, monkeypatch):
             )
         with distributed.Client(address) as client:
             client.wait_for_workers(2, timeout=60)
-        counted, told = [], explore.LiveTable.done
+        counted, told = [], design_trials.LiveTable.done
 
         def done(live, count):
             counted.append(count)
@@ -327,7 +340,7 @@ def test_two_dask_workers_one_of_which_dies(tmp_path, monkeypatch):
                 running[1].kill()
             told(live, count)
 
-        monkeypatch.setattr(explore.LiveTable, "done", done)
+        monkeypatch.setattr(design_trials.LiveTable, "done", done)
         assert (
             cli.main(
                 [
@@ -401,8 +414,65 @@ def test_the_choices_are_the_compilers():
     help_text = subprocess.run(
         [core.find_file(core.COMPILER), "compile", "--help-expert"], capture_output=True, text=True
     ).stdout
-    for choice in explore.search_space("u55c"):
+    for choice in design_trials.search_space("u55c"):
         assert (
             re.search(rf"--{choice['name']}\b", help_text)
             and choice["default"] in choice["candidates"]
         )
+
+
+def test_from_python_in_the_state_of_the_command(tmp_path, capsys):
+    """A data frame of trials, a design of the best one, and the command goes on with them."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
+    value, folder = torch.randn(4, 16), tmp_path / "e"
+    asked = dict(platform="u55c", storage=folder, workers=2, max_dsp="50%")
+    found = streamtensor.explore(module, (value,), budget=3, **asked)
+    table = found.table()
+    rows = table if isinstance(table, list) else table.to_dict("records")
+    assert [row["trial"] for row in rows] == [0, 1, 2] and any(
+        row["pareto_optimal"] for row in rows
+    )
+    assert found.best.figures["latency_ms"] == min(row["latency_ms"] for row in rows)
+    assert f"{found.best.number}: latency_ms" in repr(found) and found.report.is_file()
+    with found.best.compile() as design:
+        assert design.report.latency_ms == found.best.figures["latency_ms"]
+        assert (design(value) - module(value)).abs().max() < 1e-5
+    again = ["--platform", "u55c", "--max-dsp", "50%", "--trials", "4", "--resume"]
+    assert cli.main(["explore", str(folder / "model.mlir"), *again, "-o", str(folder)]) == 0
+    capsys.readouterr()
+    more = streamtensor.explore(module, (value,), budget=4, **asked)
+    assert [each.row() for each in more.trials[:3]] == [each.row() for each in found.trials]
+    assert len(more.trials) == 4
+
+
+def test_objectives_decide_what_is_best():
+    trials = [
+        exploration.Trial(i, dict(zip(exploration.FIGURES, figures)), 1, 1, {}, None, None)
+        for i, figures in enumerate([(1.0, 9, 5, 5.0), (2.0, 3, 5, 4.0), (3.0, 4, 5, 1.0)])
+    ]
+    refused = exploration.Trial(3, {}, None, None, {}, "too large", None)
+
+    def front(*objectives):
+        found = exploration.Exploration((*trials, refused), objectives, None)
+        return [trial.number for trial in found.front]
+
+    assert front("latency_ms", "dsps") == [0, 1]
+    assert front("launch_mj") == [2] and front("dsps", "launch_mj") == [1, 2]
+    for strange in ("latency_ms", ["speed"], []):
+        with pytest.raises(Error, match="^objectives: ") as error:
+            streamtensor.explore(torch.nn.ReLU(), (torch.ones(1),), objectives=strange)
+        assert error.value.notes[0].startswith("accepted is a list of latency_ms, dsps")
+
+
+def test_a_terminal_gets_a_live_table(tmp_path):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    assert cli.main([*WORDS, "--trials", "1", "-o", str(tmp_path / "e")]) == 0
+    task = design_trials.Task(MODEL.read_text(), "u55c", None)
+    study = design_trials.open_study(tmp_path / "e", task, True)
+    with design_trials.LiveTable(study, 1, Terminal()) as table:
+        table.done(1)
+    assert "1 of 1 trials" in table._stream.getvalue()

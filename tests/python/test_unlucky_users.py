@@ -22,8 +22,43 @@ import torch
 from conftest import ROOT, host_of, stc
 
 import streamtensor
-from streamtensor import explore, models, weights
+from streamtensor import design_trials, models, weights
 
+KILLS, LEVELS = 300, 300  # of the long tests
+# malloc that fails in one library: where FAIL_AT is 0 it only counts, and says so at the end
+FAILING = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static long calls;
+static __thread int busy;
+void *malloc(size_t size)
+{
+	static void *(*real)(size_t);
+	if (!real)
+		real = dlsym(RTLD_NEXT, "malloc");
+	const char *library = getenv("FAIL_IN"), *at = getenv("FAIL_AT");
+	Dl_info from;
+	if (busy || !library || !at)
+		return real(size);
+	busy = 1;
+	int is_there = dladdr(__builtin_return_address(0), &from) && from.dli_fname &&
+		strstr(from.dli_fname, library);
+	busy = 0;
+	if (is_there && ++calls == atol(at))
+		return errno = ENOMEM, NULL;
+	return real(size);
+}
+__attribute__((destructor)) static void say(void)
+{
+	const char *at = getenv("FAIL_AT");
+	if (at && !atol(at))
+		fprintf(stderr, "CALLS %ld\n", calls);
+}
+"""
 PERCEPTRON = (ROOT / "examples/perceptron.mlir").read_text()
 HOSTILE = [
     'x", 1}}; int injected(void) {return 1;} static const struct tensor q[] = {{"',
@@ -117,6 +152,12 @@ def test_names_are_data_in_every_language(tmp_path, name):
     assert "<img src=x" not in page and page.count("</script>") == page.count("<script")
     made = subprocess.run(["make", "-n", "-C", out / "hls", "xclbin"], capture_output=True)
     assert made.returncode == 0 and not list(tmp_path.rglob("injected"))
+    for trace in ("t.json", "t.vcd"):
+        done = stc("simulate", out, "--trace", tmp_path / trace)
+        assert done.returncode == 0, done.stderr
+    json.loads((tmp_path / "t.json").read_text())
+    signals = [line for line in (tmp_path / "t.vcd").read_text().splitlines() if "$var" in line]
+    assert signals and all(line.split("$var")[1].split()[4] == "$end" for line in signals)
     dump = stc("compile", out / "design.mlir", "--platform", "u55c", "-o", tmp_path / "again")
     assert dump.returncode == 0, dump.stderr
 
@@ -256,11 +297,14 @@ def test_many_signals_at_random_times(tmp_path, doubler):
     layers = ROOT / "tests/models/layers.mlir"
     commands = [
         ("compile", layers, "--platform", "u55c", "-o", tmp_path / "out"),
+        ("explore", layers, "--platform", "u55c", "--trials", "2", "-o", tmp_path / "state"),
         ("simulate", doubler / "out"),
+        ("search-space", "--platform", "u55c"),
+        ("options", "--json"),
         ("run", doubler / "out", "--in", f"x={doubler / 'x.npy'}", "--out", f"y={tmp_path}/y.npy"),
         ("check", layers),
     ]
-    for _ in range(300):
+    for _ in range(KILLS):
         command = choice.choice(commands)
         with subprocess.Popen(
             [os.environ.get("STC", ROOT / "build/stc"), *map(str, command)],
@@ -273,7 +317,7 @@ def test_many_signals_at_random_times(tmp_path, doubler):
             said = child.communicate(timeout=60)[1]
         ended = child.returncode == 0 or (child.returncode == 1 and "error:" in said)
         assert ended or (child.returncode < 0 and not said), said  # else before it could start
-        assert {path.name for path in tmp_path.iterdir()} <= {"out", "y.npy"}
+        assert {path.name for path in tmp_path.iterdir()} <= {"out", "y.npy", "state"}
 
 
 def test_an_interrupt_ends_the_build_of_a_design(tmp_path, doubler):
@@ -324,6 +368,69 @@ def test_any_limit_of_memory_ends_with_a_message(tmp_path, step):
         refused += 1
         assert "memory" in done.stderr and not list(tmp_path.iterdir()), done.stderr
     assert done.returncode == 0 and refused > 3
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    """Runs the compiler where the nth malloc of a library fails, or with 0 counts them."""
+    folder = tmp_path_factory.mktemp("failing")
+    (folder / "failing.c").write_text(FAILING)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-o", folder / "failing.so", folder / "failing.c", "-ldl"],
+        check=True,
+    )
+
+    def run(library, number, *words):
+        environment = {"LD_PRELOAD": str(folder / "failing.so"), "FAIL_IN": library}
+        return subprocess.run(
+            [os.environ.get("STC", ROOT / "build/stc"), *map(str, words)],
+            env={**os.environ, **environment, "FAIL_AT": str(number)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("library", ["libcjson", "libLLVM"])
+def test_a_library_without_memory_is_one_message(tmp_path, failing, library):
+    """cJSON's answer is not that the text is broken; LLVM writes no line of its own."""
+    words = ["compile", ROOT / "examples/perceptron.mlir", "--platform", "u55c", "--to", "tensor"]
+    counted = [
+        int(failing(library, 0, *each).stderr.split("CALLS ")[1]) for each in (["passes"], words)
+    ]
+    before, all_calls = counted
+    assert all_calls > before
+    step = max(1, (all_calls - before) // 6)
+    texts = []
+    for number in range(before + 1, all_calls + 1, step):
+        done = failing(library, number, *words)
+        assert done.returncode in (0, 1), (number, done.returncode, done.stderr)
+        texts += [done.stderr] if done.returncode else []
+    assert texts and all(
+        text.startswith("stc: error: out of memory") and text.count("\n") == 1 for text in texts
+    ), texts
+
+
+@pytest.mark.long
+def test_limits_of_memory_of_other_commands(tmp_path, doubler):
+    layers = ROOT / "tests/models/layers.mlir"
+    commands = [
+        ("check", layers),
+        ("simulate", doubler / "out"),
+        ("run", doubler / "out", "--in", f"x={doubler / 'x.npy'}", "--out", f"y={tmp_path}/y.npy"),
+        ("search-space", "--platform", "u55c"),
+        ("explore", ROOT / "examples/perceptron.mlir", "--platform", "u55c", "--trials", "2")
+        + ("-o", tmp_path / "state"),
+    ]
+    assert _run(doubler / "out", tmp_path / "y.npy", doubler / "x.npy").returncode == 0
+    for command in commands:
+        for level in range(LEVELS // len(commands)):
+            done = _limited({"RLIMIT_AS": (300_000 + 2_000 * level) << 10}, *command)
+            assert done.returncode in (0, 1, 127), (command, level, done.returncode, done.stderr)
+            assert done.returncode != 1 or done.stderr.count("error:") == 1, done.stderr
+            assert {path.name for path in tmp_path.iterdir()} <= {"y.npy", "state"}
 
 
 # ---- folders of others
@@ -421,11 +528,11 @@ def test_a_fork_leaves_the_folder_of_its_parent(core_built):
 
 
 def test_one_exploration_a_folder(tmp_path):
-    with explore.sole_use(tmp_path):
+    with design_trials.sole_use(tmp_path):
         with pytest.raises(streamtensor.Error, match=f"another exploration, process {os.getpid()}"):
-            with explore.sole_use(tmp_path):
+            with design_trials.sole_use(tmp_path):
                 pass
-    with explore.sole_use(tmp_path):
+    with design_trials.sole_use(tmp_path):
         pass
     assert not list(tmp_path.iterdir())
 
@@ -475,3 +582,21 @@ def test_names_that_are_no_text_and_numbers_with_spaces_are_refused(tmp_path):
     _refused(_compile(tmp_path, text), "the name of argument 0 is no UTF-8")
     for value in (" 5", "5 ", "1e3", "+5", "99999999999999999999"):
         _refused(_compile(tmp_path, PERCEPTRON, "m", "--kernel-dsp", value), f"is '{value}'")
+    number = "99999999999999999999"
+    for option, most in (("--kernel-dsp", r"\d+"), ("--images", "9223372036854775807")):
+        done = _compile(tmp_path, PERCEPTRON, "m", option, number)
+        _refused(done, f"{option} is '{number}'")
+        assert re.search(f"a whole number from 1 to {most}", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("words", [("--top", "f"), ("-D", "N=4"), ("--reassociate",)])
+def test_options_of_c_are_refused_for_mlir(tmp_path, words):
+    done = _compile(tmp_path, PERCEPTRON, "m", *words)
+    _refused(done, "m.mlir: error: --", "is an option of C", "a file whose name ends in .c")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_model_is_told_all_that_are_known():
+    with pytest.raises(streamtensor.Error, match="unknown model 'resnet99'") as error:
+        models._find("resnet99")
+    assert "gpt2" in error.value.notes[0] and "image networks: resnet18" in error.value.notes[0]

@@ -6,7 +6,9 @@
 #include "driver/write_design.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -117,6 +119,33 @@ static void test_empty_or_linked(void **state)
 	assert_int_equal(fchdir(here) || close(here), 0);
 	assert_int_equal(unlink(text_format(c.arena, "%s/manifest.json", target)), 0);
 	assert_null(begin(&c, link));
+	case_finish(&c);
+}
+
+/* A process that has no descriptor left still removes its folder, with folders in folders. */
+static void test_abandon_without_descriptors(void **state)
+{
+	(void)state;
+	struct design_case c;
+	case_start(&c, network);
+	struct output *output = begin(&c, text_format(c.arena, "%s/design", c.folder));
+	assert_true(output && write_all(&c, output, NULL));
+	assert_true(output_file(output, "0/1/2/3/deep", "x", 1) &&
+	        output_file(output, "0/1/other/deep", "x", 1));
+	struct rlimit usual;
+	assert_false(getrlimit(RLIMIT_NOFILE, &usual));
+	struct rlimit few = { 64, usual.rlim_max };
+	assert_false(setrlimit(RLIMIT_NOFILE, &few));
+	int first = open("/dev/null", O_RDONLY);
+	int last = first;
+	for (int next; (next = open("/dev/null", O_RDONLY)) >= 0;)
+		last = next;
+	assert_int_equal(errno, EMFILE);
+	output_abandon(output);
+	for (int held = first; held <= last; held++)
+		close(held);
+	assert_false(setrlimit(RLIMIT_NOFILE, &usual));
+	assert_int_equal(files_in(c.folder), 0);
 	case_finish(&c);
 }
 
@@ -279,6 +308,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replaced_or_refused),
 		cmocka_unit_test(test_empty_or_linked),
+		cmocka_unit_test(test_abandon_without_descriptors),
 		cmocka_unit_test(test_stop),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_packed_weights),

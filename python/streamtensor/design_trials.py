@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import core
+from . import options as compiler_options
 from .errors import Error
 
 OBJECTIVES = ("ms", "DSP", "on-chip bytes", "mJ")  # all are minimized
@@ -36,6 +37,8 @@ class Task:
     quant: str | None
     constraints: list[str] = field(default_factory=list)
 
+    fixed: tuple[str, ...] = ()  # the parameters that the constraints set: no trial varies them
+
     def identity(self) -> dict[str, str]:
         return {
             "model": hashlib.blake2b(self.text.encode(), digest_size=32).hexdigest(),
@@ -43,6 +46,20 @@ class Task:
             "quant": self.quant or "none",
             "constraints": " ".join(self.constraints),
         }
+
+
+def task(text: str, settings: compiler_options.Settings, quant: str | None) -> Task:
+    """What all trials of a module with these settings have in common."""
+    platform = compiler_options.value(settings, "platform", "explore")
+    file = Path(platform)  # an absolute path, which is valid for workers in other folders too
+    constraints = {name: values for name, values in settings.items() if name != "platform"}
+    return Task(
+        text,
+        str(file.resolve()) if file.is_file() else platform,
+        quant,
+        compiler_options.words(constraints, "explore"),
+        tuple(constraints),
+    )
 
 
 def run_compiler(task: Task, work: str, *words) -> subprocess.CompletedProcess:
@@ -120,7 +137,25 @@ def search_space(platform: str) -> list[dict]:
     return space
 
 
+def space(task: Task) -> list[dict]:
+    """What the trials of a task may vary."""
+    return [each for each in search_space(task.platform) if each["name"] not in task.fixed]
+
+
 # --- workers
+
+
+def crew(workers: int | None, scheduler: str | None):
+    """Those on this machine, as many as it has cores where it is not said; or a cluster's."""
+    if workers is not None and scheduler:
+        raise Error(
+            "--workers and --scheduler contradict each other",
+            "the cluster's own workers take the trials: accepted is one of them",
+        )
+    count = (os.cpu_count() or 1) if workers is None else workers
+    if count < 1:
+        raise Error("--workers counts from 1")
+    return DaskWorkers(scheduler) if scheduler else LocalWorkers(count)
 
 
 class LocalWorkers:
@@ -349,6 +384,22 @@ def explore(
             future.cancel()
 
 
+def run(task: Task, folder: Path, resume: bool, trials: int, workers, watch):
+    """The study in `folder`, with so many trials and its page. watch: makes, of the study, what is
+    called after each trial.
+    """
+    from . import explore_report
+
+    check_fixed_kernels(task)
+    with sole_use(folder):
+        study = open_study(folder, task, resume)
+        try:
+            explore(study, task, space(task), workers, trials, watch(study))
+        finally:
+            (folder / REPORT).write_text(explore_report.page(study))
+    return study
+
+
 def is_worker_death(error: Exception) -> bool:
     return isinstance(error, WorkerDied) or type(error).__name__ in (
         "KilledWorker",
@@ -425,9 +476,9 @@ class LiveTable:
     def __enter__(self):
         if self._stream.isatty():
             from rich.console import Console
-            from rich.live import LiveTable as Drawn
+            from rich.live import Live
 
-            self._live = Drawn(console=Console(file=self._stream), auto_refresh=False)
+            self._live = Live(console=Console(file=self._stream), auto_refresh=False)
             self._live.start()
         return self
 
