@@ -182,6 +182,8 @@ static bool parse_count(
 	if (!whole) {
 		const struct choice_info *choice = option_choice(option);
 		diag_error(diag, NOWHERE, "--%s is '%s'", option->name, value);
+		if (strchr(option->metavar, '|'))
+			return diag_note(diag, "accepted is %s", option->metavar);
 		return diag_note(diag,
 		        "a whole number from %lld to %lld, with K, M, G or T for powers of 1024",
 		        (long long)(choice ? choice->least : 1),
