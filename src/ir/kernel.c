@@ -345,8 +345,13 @@ bool body_depends_on_accumulator(const struct body *body, int at)
 
 enum op_code kernel_combine(const struct kernel *kernel, int *term)
 {
+	return kernel->scan ? OP_NONE : kernel_update_combine(kernel, term);
+}
+
+enum op_code kernel_update_combine(const struct kernel *kernel, int *term)
+{
 	const struct body *body = &kernel->update;
-	if (!body->count || kernel->scan || !kernel_has_reduction(kernel))
+	if (!body->count || !kernel_has_reduction(kernel))
 		return OP_NONE;
 	const struct node *result = &body->node[body->result];
 	if (result->kind != NODE_OP || !combines(result->code))

@@ -11,7 +11,8 @@
  *         result[…] = post(x, acc) after the last one; with no reduction points post(x, init)
  *
  * Scan: a reduction with `scan` gives a result at every point, result[…] = post(x, acc before the
- * update of that point), and the result's address depends on the reduction loops. In all other
+ * update of that point), and the result's address depends on the reduction loops. Over lanes, acc
+ * is what came before the word, combined with the lanes before this one. In all other
  * reductions post reads only operands and counters that do not depend on reduction loops.
  *
  * Addresses count elements of the root value in row-major order.
@@ -200,6 +201,8 @@ bool kernel_is_sequential(const struct kernel *kernel);
 /* the op of update = combine(acc, term) and the node of its term; OP_NONE if update has another
  * form */
 enum op_code kernel_combine(const struct kernel *kernel, int *term);
+/* the same, of scans too */
+enum op_code kernel_update_combine(const struct kernel *kernel, int *term);
 
 /* The attribute that holds `integer` of a node of this op in the text; KEY_COUNT if it has none. */
 enum attr_key kernel_number_key(enum op_code code);

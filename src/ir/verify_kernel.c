@@ -57,13 +57,16 @@ static void check_loops(struct verifier *verifier, const struct op *op)
 static void check_scan(struct verifier *verifier, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
+	int term;
 	bool lanes =
 	        kernel->lanes > 1 && kernel->loops && kernel->loop[kernel->loops - 1].reduction;
+	bool fits = !lanes ||
+	        (kernel->row_unroll <= 1 && kernel_update_combine(kernel, &term) != OP_NONE);
 	if (kernel->scan &&
-	        (!kernel_has_reduction(kernel) || !kernel->post.count || kernel->combine || lanes))
+	        (!kernel_has_reduction(kernel) || !kernel->post.count || kernel->combine || !fits))
 		verify_fail(verifier, op,
-		        "a scan has a reduction loop that is not its lanes, a post, and no "
-		        "combine");
+		        "a scan has a reduction loop, a post, and no combine; over lanes, its "
+		        "update is combine(acc, term)");
 }
 
 static void check_schedule(struct verifier *verifier, const struct op *op)
@@ -76,7 +79,7 @@ static void check_schedule(struct verifier *verifier, const struct op *op)
 	        (!kernel->scheduled || !last || last->extent != kernel->lanes))
 		verify_fail(verifier, op, "%" PRId64 " lanes without a last loop of this extent",
 		        kernel->lanes);
-	else if (kernel->lanes > 1 && last->reduction && !kernel->combine)
+	else if (kernel->lanes > 1 && last->reduction && !kernel->combine && !kernel->scan)
 		verify_fail(verifier, op,
 		        "the lane loop is a reduction, but the update does not combine terms");
 	else if (kernel->row_unroll < 1 ||
@@ -486,7 +489,8 @@ static void check_schedule_unroll(
 		        "its schedule has lanes along loop %d, which is counted at run time or "
 		        "guarded",
 		        (int)lane[0]);
-	else if (lanes > 1 && kernel->loop[lane[0]].reduction && !kernel->combine)
+	else if (lanes > 1 && kernel->loop[lane[0]].reduction && !kernel->combine &&
+	        !kernel->scan)
 		verify_fail(verifier, op,
 		        "its schedule has lanes along a reduction that does not combine terms");
 	else if (rows > 1 && kernel->loop[row[0]].reduction && kernel->loop[lane[0]].reduction)

@@ -132,6 +132,44 @@ static void take_row(struct lowering *l, struct value *const *whole, int64_t row
 	}
 }
 
+/* Combines each number with all before it, in place: pairs first, so that few operators do it. */
+static void combine_prefixes(
+        struct lowering *l, enum op_code combine, struct value **number, int64_t numbers)
+{
+	int64_t step = 1;
+	for (; step < numbers; step *= 2)
+		for (int64_t i = 2 * step - 1; i < numbers; i += 2 * step)
+			number[i] = make_op(&l->p, combine, number[i]->type, 2,
+			        (struct value *[2]){ number[i - step], number[i] });
+	for (step /= 2; step > 1; step /= 2)
+		for (int64_t i = step + step / 2 - 1; i < numbers; i += step)
+			number[i] = make_op(&l->p, combine, number[i]->type, 2,
+			        (struct value *[2]){ number[i - step / 2], number[i] });
+}
+
+struct value *scan_lanes(struct lowering *l, bool carried, struct value **sum)
+{
+	const struct kernel *kernel = l->kernel;
+	struct process *p = &l->p;
+	int term = 0;
+	enum op_code combine = kernel_update_combine(kernel, &term);
+	const struct type *type = lanes_word(l, kernel->type, true);
+	struct value *word = widen_word(l, lower_body(l, &kernel->update, term), type);
+	struct value **number = ARENA_ARRAY(p->module->arena, struct value *, kernel->lanes);
+	struct value *before = widen_word(l, l->accumulator, type);
+	for (int64_t i = 0; i < kernel->lanes; i++)
+		number[i] = make_op(p, OP_LANE, kernel->type, 2,
+		        (struct value *[2]){ word, make_index(p, i) });
+	combine_prefixes(l, combine, number, kernel->lanes);
+	*sum = make_op(p, combine, kernel->type, 2,
+	        (struct value *[2]){ l->accumulator, number[kernel->lanes - 1] });
+	for (int64_t i = kernel->lanes - 1; i > 0; i--)
+		number[i] = number[i - 1];
+	number[0] = make_number(p, kernel->init, kernel->type);
+	struct value *own = make_op(p, OP_JOIN_LANES, type, (int)kernel->lanes, number);
+	return carried ? make_op(p, combine, type, 2, (struct value *[2]){ before, own }) : own;
+}
+
 typedef struct value *row_function(struct lowering *l, int term);
 
 /* what `make` returns for each row */

@@ -280,9 +280,13 @@ void add_to_sum(struct lowering *l, bool stored, struct value **array, struct va
 		struct value *before = make_load(p, running, address);
 		l->accumulator = make_select(p, at_reduction_end(l, false), start, before);
 	}
+	struct value *sum = NULL;
+	bool over_lanes = l->kernel->scan && l->kernel->lanes > 1 && !lane_is_parallel(l->kernel);
+	if (over_lanes)
+		l->accumulator = scan_lanes(l, stored, &sum);
 	if (result)
 		*result = lower_body(l, &l->kernel->post, l->kernel->post.result);
-	struct value *sum = widen_word(l, updated_sum(l), word);
+	sum = over_lanes ? sum : widen_word(l, updated_sum(l), word);
 	if (stored)
 		make_store(p, sum, running, address);
 	if (stored && *array != running)

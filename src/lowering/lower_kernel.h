@@ -93,6 +93,9 @@ struct value *lower_body(struct lowering *l, const struct body *body, int result
 struct value *tree_over(struct lowering *l, struct value **term, int64_t terms);
 /* the sums of each row of a register tile, with this term */
 struct value **tile_sums(struct lowering *l);
+/* Of a scan over lanes the accumulators before each of them; *sum: that after the word. carried:
+ * something comes before the word. */
+struct value *scan_lanes(struct lowering *l, bool carried, struct value **sum);
 /* acc = combine(acc, tree(term)) for a reduction over lanes, else the update as it is. */
 struct value *updated_sum(struct lowering *l);
 

@@ -44,7 +44,7 @@ bool schedule_is_row(const struct schedule *schedule, int part)
 
 bool schedule_is_tree(const struct kernel *kernel, const struct schedule *schedule)
 {
-	return schedule->lanes > 1 &&
+	return schedule->lanes > 1 && !kernel->scan &&
 	        kernel->loop[schedule->part[schedule->parts - 1].source].reduction;
 }
 

@@ -1,7 +1,7 @@
 /* Schedules an ordered kernel: its loops keep the listed order (kernel.h, `ordered`), and only
  * lanes and row unroll are chosen.
  *
- * If the last loop is a reduction it is the lane loop, and the loop along which the result is
+ * If the last loop is a reduction, or that of a scan, it is the lane loop, and the loop along which the result is
  * contiguous is unrolled by rows: several sums at once, of words that are contiguous. Otherwise the
  * contiguous loop gives the lanes; where a word holds several terms of an innermost integer
  * reduction, that one is unrolled: terms that are added at once. So a kernel with the same loops as
@@ -89,14 +89,15 @@ static struct schedule schedule_rows(
 		                             kernel->loops + 3),
 		.lanes = 1,
 		.row_unroll = 1 };
+	int term;
 	bool tree = lane >= 0 && kernel->loop[lane].reduction;
 	row = tree ? row : kernel_inner_reduction(kernel);
 	int64_t word_bits = workload_of(op) == WORKLOAD_DECODE ? WORD_BITS : WORD_BITS / 2;
 	int64_t word = lane < 0 ? 1 : word_bits / widest_bits(op, lane);
 	int64_t most = most_lanes < word ? most_lanes : word;
-	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))
+	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel_update_combine(kernel, &term) != OP_NONE))
 		schedule.lanes = power_of_two_in(kernel->loop[lane].extent, most);
-	if (row_unroll && schedule.lanes > 1 && schedule.lanes == kernel->loop[lane].extent &&
+	if (row_unroll && !kernel->scan && schedule.lanes > 1 && schedule.lanes == kernel->loop[lane].extent &&
 	        (tree ? rows_fit(op, row, lane) : terms_fit(op, row, lane)))
 		schedule.row_unroll =
 		        power_of_two_in(kernel->loop[row].extent, most_lanes / schedule.lanes);

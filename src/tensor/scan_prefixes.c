@@ -1,20 +1,25 @@
 /* Computes prefix sums by scans (kernel.h): work grows with the row, not with its square.
  * Before: y[i] = Σ_k (k <= i ? x[k] : 0), for every i over all k
  * After:  y[k] = x[k] + the sum before it
- * One row would wait for the adder at every element, so it is cut into R blocks of C elements,
- * whose elements take turns:
+ * One row would wait for the adder at every element, so it is cut into R blocks of C elements:
  *     t[r] = Σ_c x[r C + c];  o[r] = Σ t[s] of s < r;  y[r C + c] = o[r] + the block's own sums
+ * Where the row is contiguous, a block is a word, whose lanes are added up at once, and everything
+ * passes in the row's order. Else blocks take turns, an element of each.
  * Products, maxima, and minima alike, and sums of k < i.
  * Needs: fused kernels; the mask compares two counters, in the kernel or in one of its own.
  * Guarantees: no reduction of many terms has such a mask.
  * Reassociating: sums of blocks are added up first.
  * Ends: each step removes a kernel with a mask. */
+#include "base/number.h"
 #include "ir/kernel_edit.h"
 #include "tensor/tensor_passes.h"
 #include <math.h>
 
 /* of shorter rows, masked sums side by side are as fast */
 #define TERMS_LEAST 512
+#define WORD_TERMS_LEAST 32 /* the same where the row comes in words */
+#define WORD_LEAST 16 /* lanes of a word, at least */
+#define SCAN_WORD_BITS 4096 /* of the widest word of a FIFO */
 /* rows and blocks that take turns: the lanes of a memory port, times as many as hide the latency of
  * an adder */
 #define SIDE_BY_SIDE 128
@@ -28,6 +33,7 @@ struct prefix {
 	bool exclusive;
 	enum op_code combine;
 	int64_t blocks;
+	bool words; /* a block is a word */
 };
 
 /* The loop whose counter the node is, as an integer that holds it; -1: it is none. */
@@ -183,6 +189,20 @@ static int64_t blocks_of(const struct op *op, int along, int at)
 	return kernel_is_guarded(op, along) ? 1 : found;
 }
 
+/* Elements of a word of the row; 1: it is not contiguous, or no word divides it. */
+static int64_t word_of(const struct op *op, int along, int at)
+{
+	const struct kernel *kernel = op->kernel;
+	bool contiguous = kernel->result.stride[at] == 1 && !kernel_is_guarded(op, along) &&
+	        !kernel_is_guarded(op, at);
+	for (int j = 0; j < op->operands; j++)
+		contiguous = contiguous && kernel->operand[j].stride[along] <= 1 &&
+		        kernel->operand[j].index_operand < 0;
+	int64_t word = power_of_two_in(
+	        kernel->loop[along].extent, SCAN_WORD_BITS / type_bits(kernel->type));
+	return contiguous && word >= WORD_LEAST ? word : 1;
+}
+
 static bool match_prefix(struct module *module, struct op *op, struct prefix *prefix)
 {
 	const struct kernel *kernel = op->code == OP_KERNEL ? op->kernel : NULL;
@@ -200,10 +220,14 @@ static bool match_prefix(struct module *module, struct op *op, struct prefix *pr
 	        !match_condition(prefix, &kernel->update.node[select->argument[0]]))
 		return false;
 	prefix->term = select->argument[1];
-	prefix->blocks = blocks_of(op, prefix->along, prefix->at);
+	int64_t word = word_of(op, prefix->along, prefix->at);
+	prefix->words = word > 1;
+	prefix->blocks = word > 1 ? kernel->loop[prefix->along].extent / word
+	                          : blocks_of(op, prefix->along, prefix->at);
 	return is_only_reduction(kernel, prefix->along) &&
 	        kernel->loop[prefix->along].extent == kernel->loop[prefix->at].extent &&
-	        kernel->loop[prefix->along].extent >= TERMS_LEAST &&
+	        kernel->loop[prefix->along].extent >=
+	                (prefix->words ? WORD_TERMS_LEAST : TERMS_LEAST) &&
 	        kernel->result.stride[prefix->at] && post_is_plain(op) &&
 	        !depends_on(op, &kernel->update, prefix->term, prefix->at);
 }
@@ -363,6 +387,18 @@ static int nearest_rows(const struct kernel *kernel)
 	return found;
 }
 
+/* The loop over the terms last: they are the lanes. */
+static void order_terms(struct module *module, struct op *op)
+{
+	struct kernel *kernel = op->kernel;
+	for (int l = 0; l < kernel->loops; l++)
+		if (kernel->loop[l].reduction) {
+			kernel_move_loop(module, op, l, kernel->loops - 1);
+			break;
+		}
+	kernel->ordered = true;
+}
+
 /* Orders the loops so that a term of each of several rows comes before the next of one row: then no
  * sum is waited for. */
 static void interleave_rows(struct module *module, struct op *op)
@@ -408,7 +444,12 @@ static void scan_prefix(const struct prefix *prefix)
 	if (totals)
 		kernel_tidy(prefix->module, totals);
 	kernel_tidy(prefix->module, op);
-	interleave_rows(prefix->module, op);
+	if (prefix->words)
+		order_terms(prefix->module, op);
+	else
+		interleave_rows(prefix->module, op);
+	if (prefix->words && cut)
+		order_terms(prefix->module, offsets);
 	ir_replace(from->parent, from->result[0], op->result[0]);
 	op_remove(from);
 	ir_count_uses(module_main(prefix->module)->region[0]);

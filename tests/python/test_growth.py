@@ -75,7 +75,8 @@ def test_prefix_sums_are_those_of_pytorch(core_built):
 def test_prefixes_take_linear_time(reduce, shape, core_built, tmp_path):
     inputs = (torch.zeros(shape),)
     report = _design(Function(lambda x: getattr(x, reduce)(-1)), inputs, tmp_path)
-    assert report["cycles"]["simulated"] < 1.1 * (1 << 14)
+    """Of 128 numbers a cycle, behind the latency of the memory and of the adders."""
+    assert report["cycles"]["simulated"] < (1 << 14) / 16
 
 
 @pytest.mark.parametrize("platform", ["u55c", "vu9p"])
