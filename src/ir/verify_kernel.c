@@ -489,8 +489,7 @@ static void check_schedule_unroll(
 		        "its schedule has lanes along loop %d, which is counted at run time or "
 		        "guarded",
 		        (int)lane[0]);
-	else if (lanes > 1 && kernel->loop[lane[0]].reduction && !kernel->combine &&
-	        !kernel->scan)
+	else if (lanes > 1 && kernel->loop[lane[0]].reduction && !kernel->combine && !kernel->scan)
 		verify_fail(verifier, op,
 		        "its schedule has lanes along a reduction that does not combine terms");
 	else if (rows > 1 && kernel->loop[row[0]].reduction && kernel->loop[lane[0]].reduction)

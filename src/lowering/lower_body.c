@@ -158,8 +158,8 @@ struct value *scan_lanes(struct lowering *l, bool carried, struct value **sum)
 	struct value **number = ARENA_ARRAY(p->module->arena, struct value *, kernel->lanes);
 	struct value *before = widen_word(l, l->accumulator, type);
 	for (int64_t i = 0; i < kernel->lanes; i++)
-		number[i] = make_op(p, OP_LANE, kernel->type, 2,
-		        (struct value *[2]){ word, make_index(p, i) });
+		number[i] = make_op(
+		        p, OP_LANE, kernel->type, 2, (struct value *[2]){ word, make_index(p, i) });
 	combine_prefixes(l, combine, number, kernel->lanes);
 	*sum = make_op(p, combine, kernel->type, 2,
 	        (struct value *[2]){ l->accumulator, number[kernel->lanes - 1] });

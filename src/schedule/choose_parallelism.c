@@ -470,6 +470,7 @@ bool choose_parallelism(struct pass_context *context, struct module *module)
 	w.parallelism = ARENA_ARRAY(arena, struct parallelism, w.count + 1);
 	w.dsp = choice_resolve(choices, context->platform, CHOICE_DSP);
 	w.lut = choice_resolve(choices, context->platform, CHOICE_LUT);
+	ir_count_uses(module_main(module)->region[0]);
 	ir_walk(body, mark_combine, NULL);
 	find_tensor_sources(module, NULL);
 	list_kernels(body, w.kernel, 0);

@@ -67,8 +67,15 @@ static bool crosses_run_time(const struct scheduler *p, int operand, int loop)
 	return false;
 }
 
-/* 2: contiguous everywhere; 1: some operand on chip is read with a stride; 0: it cannot be the lane
- * loop. */
+/* Do several kernels read this input from memory? In its own order one load serves them all. */
+static bool is_read_again(const struct scheduler *p, int operand)
+{
+	const struct value *value = p->op->operand[operand];
+	return !value->def && value->uses > 1 && workload_of(p->op) == WORKLOAD_NONE;
+}
+
+/* 2: contiguous everywhere; 1: some operand on chip, or one that others read too, is read with a
+ * stride; 0: it cannot be the lane loop. */
 static int fitness(const struct scheduler *p, int loop)
 {
 	const struct kernel *kernel = p->kernel;
@@ -89,7 +96,8 @@ static int fitness(const struct scheduler *p, int loop)
 		                 kernel->loop[loop].extent, &coefficient) < 0 ||
 		                coefficient != 1))
 			return 0; /* a tile is contiguous along its dimension */
-		if (stride == 0 || stride == 1 || p->operand_location[j] == LOCATION_PACKED)
+		bool packed = p->operand_location[j] == LOCATION_PACKED && !is_read_again(p, j);
+		if (stride == 0 || stride == 1 || packed)
 			continue;
 		fit = 1;
 	}

@@ -95,9 +95,11 @@ static struct schedule schedule_rows(
 	int64_t word_bits = workload_of(op) == WORKLOAD_DECODE ? WORD_BITS : WORD_BITS / 2;
 	int64_t word = lane < 0 ? 1 : word_bits / widest_bits(op, lane);
 	int64_t most = most_lanes < word ? most_lanes : word;
-	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel_update_combine(kernel, &term) != OP_NONE))
+	if (lane >= 0 && contiguous(op, lane) &&
+	        (!tree || kernel_update_combine(kernel, &term) != OP_NONE))
 		schedule.lanes = power_of_two_in(kernel->loop[lane].extent, most);
-	if (row_unroll && !kernel->scan && schedule.lanes > 1 && schedule.lanes == kernel->loop[lane].extent &&
+	if (row_unroll && !kernel->scan && schedule.lanes > 1 &&
+	        schedule.lanes == kernel->loop[lane].extent &&
 	        (tree ? rows_fit(op, row, lane) : terms_fit(op, row, lane)))
 		schedule.row_unroll =
 		        power_of_two_in(kernel->loop[row].extent, most_lanes / schedule.lanes);

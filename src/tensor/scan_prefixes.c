@@ -18,7 +18,7 @@
 /* of shorter rows, masked sums side by side are as fast */
 #define TERMS_LEAST 512
 #define WORD_TERMS_LEAST 32 /* the same where the row comes in words */
-#define WORD_LEAST 16 /* lanes of a word, at least */
+#define WORD_LEAST 16       /* lanes of a word, at least */
 #define SCAN_WORD_BITS 4096 /* of the widest word of a FIFO */
 /* rows and blocks that take turns: the lanes of a memory port, times as many as hide the latency of
  * an adder */
@@ -227,7 +227,7 @@ static bool match_prefix(struct module *module, struct op *op, struct prefix *pr
 	return is_only_reduction(kernel, prefix->along) &&
 	        kernel->loop[prefix->along].extent == kernel->loop[prefix->at].extent &&
 	        kernel->loop[prefix->along].extent >=
-	                (prefix->words ? WORD_TERMS_LEAST : TERMS_LEAST) &&
+	        (prefix->words ? WORD_TERMS_LEAST : TERMS_LEAST) &&
 	        kernel->result.stride[prefix->at] && post_is_plain(op) &&
 	        !depends_on(op, &kernel->update, prefix->term, prefix->at);
 }
