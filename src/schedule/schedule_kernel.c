@@ -27,8 +27,9 @@
 /* a reduction of at most so many elements is one word, without accumulation after the adder
  * tree, */
 #define TREE_WHOLE 128
-#define TREE_FROM 16   /* unless the kernel is limited to fewer lanes than this */
-#define WORD_LANES 128 /* 4096 bits of f32 */
+#define TREE_FROM 16       /* unless the kernel is limited to fewer lanes than this */
+#define WORD_LANES 128     /* 4096 bits of f32 */
+#define BULK_ELEMENTS 4096 /* a smaller input is soon read twice */
 
 struct scheduler {
 	struct module *module;
@@ -67,11 +68,12 @@ static bool crosses_run_time(const struct scheduler *p, int operand, int loop)
 	return false;
 }
 
-/* Do several kernels read this input from memory? In its own order one load serves them all. */
+/* Do several kernels read this large input from memory? In its own order one load serves them all. */
 static bool is_read_again(const struct scheduler *p, int operand)
 {
 	const struct value *value = p->op->operand[operand];
-	return !value->def && value->uses > 1 && workload_of(p->op) == WORKLOAD_NONE;
+	return !value->def && value->uses > 1 && type_elements(value->type) >= BULK_ELEMENTS &&
+	        workload_of(p->op) == WORKLOAD_NONE;
 }
 
 /* 2: contiguous everywhere; 1: some operand on chip, or one that others read too, is read with a
