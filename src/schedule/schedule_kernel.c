@@ -68,7 +68,7 @@ static bool crosses_run_time(const struct scheduler *p, int operand, int loop)
 	return false;
 }
 
-/* Do several kernels read this large input from memory? In its own order one load serves them all. */
+/* Do several kernels read this large input from memory? In its own order one load serves all. */
 static bool is_read_again(const struct scheduler *p, int operand)
 {
 	const struct value *value = p->op->operand[operand];

@@ -1,11 +1,12 @@
 /* Schedules an ordered kernel: its loops keep the listed order (kernel.h, `ordered`), and only
  * lanes and row unroll are chosen.
  *
- * If the last loop is a reduction, or that of a scan, it is the lane loop, and the loop along which the result is
- * contiguous is unrolled by rows: several sums at once, of words that are contiguous. Otherwise the
- * contiguous loop gives the lanes; where a word holds several terms of an innermost integer
- * reduction, that one is unrolled: terms that are added at once. So a kernel with the same loops as
- * the producer of its operand, and lanes in place of its rows, reads the producer's words as they
+ * If the last loop is a reduction it is the lane loop, and the loop along which the result is
+ * contiguous is unrolled by rows, but for scans: several sums at once, of words that are
+ * contiguous. Otherwise the contiguous loop gives the lanes; where a word holds several terms of an
+ * innermost integer reduction, that one is unrolled: terms that are added at once. So a kernel with
+ * the same loops as the producer of its operand, and lanes in place of its rows, reads the
+ * producer's words as they
  * come. */
 #include "ir/workload.h"
 #include "base/number.h"
