@@ -69,6 +69,24 @@ static int64_t copies_of(const struct raising *r, const struct raise_group *grou
 	return most;
 }
 
+/* Words of a row that begin before its first element or end behind its last one. */
+static int64_t words_around(
+        const struct raising *r, const struct raise_group *group, int array, int dim)
+{
+	int64_t low = 0;
+	int64_t high = 0;
+	for (int i = 0; i < r->statements; i++) {
+		const struct poly_statement *statement = &r->program.statement[i];
+		for (int j = 0; group->inside[i] && j < statement->reads; j++) {
+			int64_t number = statement->read[j].subscript[dim].constant;
+			bool own = statement->read[j].array == array;
+			low = own && number < low ? number : low;
+			high = own && number > high ? number : high;
+		}
+	}
+	return (low < 0) + (high > 0);
+}
+
 static struct resources array_cost(
         const struct raising *r, const struct raise_group *group, int array)
 {
@@ -79,8 +97,11 @@ static struct resources array_cost(
 	int64_t words = 1;
 	for (int d = 0; d < of->rank; d++) {
 		banks *= group->banks[array][d];
-		words *= (of->extent[d] + group->banks[array][d] - 1) / group->banks[array][d];
+		int64_t banks_of_row = group->banks[array][d];
+		int64_t own = (of->extent[d] + banks_of_row - 1) / banks_of_row;
+		words *= own + (banks_of_row > 1 ? words_around(r, group, array, d) : 0);
 	}
+	words += words / 8; /* margins */
 	struct resources bank = storage_cost(storage_choose(bits, words, uram), bits, words);
 	banks *= copies_of(r, group, array);
 	return (struct resources){
