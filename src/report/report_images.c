@@ -167,8 +167,9 @@ static void add_slowest_json(const struct report *report, struct text *out)
 	json_quote(out, report->cost.process[slowest.kernel].name);
 	text_add(out, ", \"process\": ");
 	json_quote(out, report->cost.process[slowest.process].name);
-	text_add(out, ", \"cycles\": %lld, \"bound\": \"%s\"}", (long long)slowest.cycles,
-	        bound_of(&slowest));
+	text_add(out, ", \"cycles\": %lld, \"bound\": ", (long long)slowest.cycles);
+	json_quote(out, bound_of(&slowest));
+	text_add(out, "}");
 }
 
 void images_json(const struct report *report, struct text *out)
