@@ -97,8 +97,6 @@ static struct fold_stage stage_of(
 	set_window(folded, &stage);
 	for (int j = 0; j < folded->op->operands && stage.products; j++)
 		stage.bits = type_bits(type_scalar(folded->op->operand[j]->type));
-	if (folded->slides)
-		stage.weights = (double)type_elements(folded->op->operand[1 - folded->image]->type);
 	if (!stage.products)
 		stage.dsp = schedule_body_dsp(platform, &kernel->update) +
 		        schedule_body_dsp(platform, &kernel->post);

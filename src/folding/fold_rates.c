@@ -1,7 +1,6 @@
 /* Chooses lanes and terms of all stages of a pipeline together (fold_rates.h). */
 #include "folding/fold_rates.h"
 #include "schedule/kernel_schedule.h"
-#include <math.h>
 #include <stdlib.h>
 
 #define WIDTHS_MOST 66 /* divisors of an extent that each divide the next, and taps */
@@ -21,15 +20,6 @@ static int64_t stage_dsp(const struct fold_stage *stage)
 	return stage->pe * stage->dsp + (packed ? products / 2 : products);
 }
 
-/* Cycles in which a port brings the weights in words of a power of two of elements that are part of
- * the stage's own; 0: they fill the port. */
-static double load_cycles(const struct fold_stage *stage, int64_t port_bits)
-{
-	int64_t lanes = stage->pe * stage->simd;
-	int64_t word = lanes & -lanes;
-	return word * stage->bits < port_bits ? stage->weights / (double)word : 0;
-}
-
 /* Cycles of an image: those of its products, or of the words that a window takes. */
 static double cycles_of(const struct fold_stage *stage)
 {
@@ -42,18 +32,23 @@ static double cycles_of(const struct fold_stage *stage)
 	return stage->windows && cycles < words ? words : cycles;
 }
 
-/* Ascending divisors of a number. */
+/* Ascending divisors of a number, each of which divides the next, so that neighbouring stages can
+ * cast. */
 static int list_widths(int64_t extent, int64_t width[WIDTHS_MOST])
 {
 	int count = 0;
-	for (int64_t divisor = 1; divisor <= extent && count < WIDTHS_MOST; divisor++)
-		if (extent % divisor == 0)
-			width[count++] = divisor;
+	int64_t rest = extent;
+	width[count++] = 1;
+	for (int64_t factor = 2; rest > 1; factor++) {
+		if (factor * factor > rest)
+			factor = rest;
+		for (; rest % factor == 0; rest /= factor, count++)
+			width[count] = width[count - 1] * factor;
+	}
 	return count;
 }
 
-static struct fold_words list_words(
-        struct arena *arena, const struct fold_stage *stage, int64_t port_bits)
+static struct fold_words list_words(struct arena *arena, const struct fold_stage *stage)
 {
 	int64_t lanes[WIDTHS_MOST];
 	int64_t terms[WIDTHS_MOST];
@@ -71,7 +66,7 @@ static struct fold_words list_words(
 		choice->simd = terms[i / lane_widths];
 		choice->unrolled = i / lane_widths - term_widths + 1;
 		choice->unrolled = choice->unrolled > 0 ? choice->unrolled : 0;
-		choice->cycles = fmax(cycles_of(choice), load_cycles(choice, port_bits));
+		choice->cycles = cycles_of(choice);
 		words.count += choice->pe * choice->simd * stage->bits <= WORD_BITS;
 	}
 	return words;
@@ -152,7 +147,7 @@ void choose_fold_rates(
 	struct fold_words *words = ARENA_ARRAY(arena, struct fold_words, stages + 1);
 	VEC(double) interval = { 0 };
 	for (int i = 0; i < stages; i++) {
-		words[i] = list_words(arena, &stage[i], budget.port_bits);
+		words[i] = list_words(arena, &stage[i]);
 		for (int w = 0; w < words[i].count; w++)
 			VEC_PUSH(arena, &interval, words[i].choice[w].cycles);
 	}

@@ -22,7 +22,6 @@ struct fold_stage {
 	bool products;    /* each lane and term has a product of integers; */
 	bool packed;      /* two of them share a DSP */
 	int64_t bits;     /* of the widest element that differs by lane and term */
-	double weights;   /* elements that a launch reads from memory at least once */
 	/* its first result needs a whole image, so that stages behind it wait for all its cycles */
 	bool dense;
 	int64_t pe, simd; /* out: channels, and terms with taps, unrolled */
