@@ -3,15 +3,25 @@
 #ifndef STC_GUARD_H
 #define STC_GUARD_H
 #include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
 
 enum guard_reason { GUARD_NONE, GUARD_MEMORY, GUARD_INVARIANT };
 
 struct guard {
 	jmp_buf leave;
 	enum guard_reason reason;
-	const char *stage; /* the current pass, for the message; may be NULL */
+	const char *stage;                 /* the current pass, for the message; may be NULL */
+	const volatile sig_atomic_t *stop; /* set: end soon; may be NULL */
 	char message[512];
 };
+
+/* Was the session asked to end? A loop that may take seconds then gives up; what it leaves is
+ * consistent, and the session ends before the next stage. */
+static inline bool guard_is_stopped(const struct guard *guard)
+{
+	return guard->stop && *guard->stop;
+}
 
 _Noreturn void guard_leave(struct guard *guard, enum guard_reason reason, const char *format, ...)
         __attribute__((format(printf, 3, 4)));

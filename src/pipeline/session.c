@@ -19,6 +19,7 @@ struct session *session_new(void)
 		arena_free(own);
 		return NULL;
 	}
+	session->guard.stop = &session->stop;
 	session->arena = arena_new(&session->guard);
 	session->diag.arena = session->arena;
 	session->search_cache = map_new(session->arena);

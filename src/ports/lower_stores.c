@@ -266,11 +266,10 @@ static void lower_shared_store(struct shared_port *c, const struct op *store)
 	int64_t elements = image.words * image.order.lanes;
 	struct value *fifo = stream_fifo(design, store->operand[0]);
 	struct value *source = fifo;
-	/* it may be ready long before the results that are written first */
-	if (c->elements && workload_of(design->source) == WORKLOAD_NONE) {
-		fifo->type = type_channel(module, TYPE_FIFO, fifo->type->element, image.words);
+	/* It may be ready long before the results that are written first: its FIFO holds all of it,
+	 * as it was made, and is not sized. */
+	if (c->elements && workload_of(design->source) == WORKLOAD_NONE)
 		attr_set(module, fifo->def, KEY_STREAM_FIXED_DEPTH, attr_unit(module));
-	}
 	struct value *counter[2];
 	if (image.order.lanes > 1) {
 		source = design_fifo(design, "s_elements", c->scalar, elements);

@@ -613,7 +613,7 @@ void parallelism_joint(const struct parallelism_space *space, int64_t points, in
 	int64_t reserved = trade_points(&s, points);
 	s.points -= reserved;
 	descend_pairs(&s, saved);
-	for (int failed = 0; count > 1 && s.points > 0;) {
+	for (int failed = 0; count > 1 && s.points > 0 && !guard_is_stopped(space->guard);) {
 		bool better = (failed < STALE * count ? exchange : restart)(&s, free, count, saved);
 		failed = better ? 0 : failed + 1;
 	}
