@@ -289,6 +289,22 @@ def test_a_signal_leaves_nothing(tmp_path, number):
         assert {path.name for path in tmp_path.iterdir()} <= {"out"}
 
 
+def test_a_long_search_heeds_a_signal(tmp_path):
+    """A budget of points that no machine gets through."""
+    words = ["compile", ROOT / "tests/models/mlp.mlir", "--platform", "u55c", "--progress"]
+    words += ["--parallelism-budget", "1000000000000", "-o", tmp_path / "out"]
+    program = os.environ.get("STC", ROOT / "build/stc")
+    with subprocess.Popen([program, *words], stderr=subprocess.PIPE, text=True) as child:
+        lines = []
+        for line in child.stderr:
+            lines.append(line)
+            if line.startswith("stage choose_parallelism"):
+                child.send_signal(signal.SIGTERM)
+        assert child.wait(5) == 1
+    assert lines[-1] == "stc: error: interrupted; nothing was written\n"
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.long
 def test_many_signals_at_random_times(tmp_path, doubler):
     """Every command, every signal that can be heeded: a result or a message, nothing else."""
