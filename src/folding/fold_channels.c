@@ -157,23 +157,6 @@ static bool is_plain_kernel(const struct op *op)
 	return op->code == OP_KERNEL && !kernel_is_gather(op);
 }
 
-/* What contractions say comes first: a kernel that moves elements between dimensions may take the
- * channels of one side for pixels of the other. */
-static void find_channels(struct channel_search *s, struct block *block)
-{
-	for (struct op *op = block->first; op; op = op->next) {
-		int image = is_plain_kernel(op) ? image_operand(s->module, op) : -1;
-		if (image >= 0)
-			learn_from_contraction(s, op, image);
-	}
-	do {
-		s->changed = false;
-		for (struct op *op = block->first; op; op = op->next)
-			if (is_plain_kernel(op) && image_operand(s->module, op) < 0)
-				learn_from_neighbours(s, op);
-	} while (s->changed);
-}
-
 /* Channels that a kernel walks at once become one dimension. */
 static void join_channels(struct channel_search *s, struct block *block)
 {
@@ -228,6 +211,28 @@ static bool is_dense(const struct op *op, int image, int channel)
 			return false;
 	}
 	return true;
+}
+
+/* What contractions say comes first: a kernel that moves elements between dimensions may take the
+ * channels of one side for pixels of the other. But for dense ones: to them all of an image is
+ * channels. */
+static void find_channels(struct channel_search *s, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		int image = is_plain_kernel(op) ? image_operand(s->module, op) : -1;
+		if (image >= 0 && !is_dense(op, image, channel_loop(op, image)))
+			learn_from_contraction(s, op, image);
+	}
+	do {
+		s->changed = false;
+		for (struct op *op = block->first; op; op = op->next) {
+			int image = is_plain_kernel(op) ? image_operand(s->module, op) : -1;
+			if (image >= 0)
+				learn_from_contraction(s, op, image);
+			else if (is_plain_kernel(op))
+				learn_from_neighbours(s, op);
+		}
+	} while (s->changed);
 }
 
 /* Can a reduction be unrolled as taps of a window?  They are neighbours in the image, and come from
