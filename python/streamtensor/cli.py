@@ -237,6 +237,8 @@ def _add_prefill_chunk(command, with_w4a8: str = "") -> None:
         metavar="N",
         help=f"maximum prompt tokens per launch (default 16{with_w4a8})",
     )
+    # what scripts that call this command say
+    command.add_argument("--tokens", type=int, dest="prefill_chunk", help=argparse.SUPPRESS)
 
 
 def _add_phase(command, both: bool = False) -> None:
