@@ -116,6 +116,11 @@ def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_
             "--prefill-chunk 64",
             "1 to 63",
         ),
+        (
+            ["export", "{gpt2}", "--tokens", "64", "-o", "{out}"],
+            "--prefill-chunk 64",
+            "1 to 63",
+        ),
         (["export", "{gpt2}"], "the following arguments are required: -o", "export --help"),
         (
             ["export", "{gpt2}", "--phase", "both", "-o", "{out}"],
