@@ -9,13 +9,12 @@ cycles are those between images. Here they are compiled for the U55C, and for th
 """
 
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import torch
-from common import ROOT, script_arguments, stc
+from common import ROOT, print_rows, script_arguments, stc
 from torch import nn
 
 import streamtensor
@@ -176,14 +175,8 @@ def rows(name: str):
 def main() -> None:
     given = script_arguments(__doc__, ("--write",))
     names = [each for each in given if not each.startswith("-")] or list(NETWORKS)
-    lines = list(HEAD)
-    for name in names:
-        for row in rows(name):
-            print(row, flush=True)
-            lines.append(row)
-    if "--write" in given:
-        RESULTS.write_text("\n".join(lines) + "\n")
-        print(f"wrote {RESULTS}", file=sys.stderr)
+    found = (row for name in names for row in rows(name))
+    print_rows(HEAD, found, RESULTS if "--write" in given else None)
 
 
 if __name__ == "__main__":

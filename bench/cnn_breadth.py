@@ -9,13 +9,12 @@ that a build for another PyTorch does. Weights are random. Images have 64 x 64 p
 
 import contextlib
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import torch
-from common import ROOT, script_arguments, stc
+from common import ROOT, print_rows, script_arguments, stc
 
 import streamtensor
 from streamtensor.weights import write
@@ -84,13 +83,8 @@ def row(name: str) -> str:
 
 def main() -> None:
     given = script_arguments(__doc__, ("--write",))
-    lines = list(HEAD)
-    for name in [each for each in given if not each.startswith("-")] or NETWORKS:
-        lines.append(row(name))
-        print(lines[-1], flush=True)
-    if "--write" in given:
-        RESULTS.write_text("\n".join(lines) + "\n")
-        print(f"wrote {RESULTS}", file=sys.stderr)
+    names = [each for each in given if not each.startswith("-")] or NETWORKS
+    print_rows(HEAD, map(row, names), RESULTS if "--write" in given else None)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +25,17 @@ def script_arguments(text: str, known: tuple[str, ...] = ()) -> list[str]:
         )
         sys.exit(not asked)
     return arguments
+
+
+def print_rows(head: list[str], rows: Iterable[str], path: Path | None) -> None:
+    """Prints each row as it comes; with a `path`, writes the head and the rows there, too."""
+    lines = list(head)
+    for row in rows:
+        print(row, flush=True)
+        lines.append(row)
+    if path:
+        path.write_text("\n".join(lines) + "\n")
+        print(f"wrote {path}", file=sys.stderr)
 
 
 def stc(*words: object) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import cnn
 import torch
-from common import ROOT, script_arguments, stc
+from common import ROOT, print_rows, script_arguments, stc
 
 import streamtensor
 from streamtensor.weights import write
@@ -118,12 +118,7 @@ def main() -> None:
     lines += ["|---|---|---|---|---|---|---|"]
     for line in lines:
         print(line)
-    for row in rows():
-        print(row, flush=True)
-        lines.append(row)
-    if "--write" in given:
-        RESULTS.write_text("\n".join(lines) + "\n")
-        print(f"wrote {RESULTS}", file=sys.stderr)
+    print_rows(lines, rows(), RESULTS if "--write" in given else None)
 
 
 if __name__ == "__main__":

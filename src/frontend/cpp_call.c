@@ -3,13 +3,6 @@
 #include "frontend/cpp_internal.h"
 #include <string.h>
 
-static struct cpp_value refused(
-        struct cpp_reader *reader, CXCursor cursor, const char *why, const char *accepted)
-{
-	c_refuse(&reader->c, cursor, why, accepted);
-	return (struct cpp_value){ .kind = CPP_REFUSED };
-}
-
 /* The object of a method. */
 static CXCursor object_of(struct cpp_reader *reader, CXCursor call)
 {
@@ -29,7 +22,7 @@ static struct cpp_value stream_read(
 	CXType element = cpp_element(clang_getCursorType(object));
 	struct cpp_value stream = cpp_place(reader, object);
 	if (stream.kind != CPP_PLACE)
-		return refused(reader, call, "it reads from no hls::stream",
+		return cpp_refused(reader, call, "it reads from no hls::stream",
 		        "accepted are streams that are arguments or local variables");
 	struct cpp_value value = cpp_stream_read(reader, call, &stream, element);
 	if (arguments &&
@@ -47,7 +40,7 @@ static struct cpp_value stream_write(
 	if (value.kind == CPP_REFUSED)
 		return value;
 	if (stream.kind != CPP_PLACE)
-		return refused(reader, call, "it writes to no hls::stream",
+		return cpp_refused(reader, call, "it writes to no hls::stream",
 		        "accepted are streams that are arguments or local variables");
 	if (!cpp_store(reader, call, &stream, &value))
 		return (struct cpp_value){ .kind = CPP_REFUSED };
@@ -71,7 +64,7 @@ static struct cpp_value stream_method(
 		return stream_write(reader, call, object, last);
 	if (text_same(name, "empty") || text_same(name, "full"))
 		return cpp_unknown(reader, CPP_NONE, 1, false);
-	return refused(reader, call, "this method of hls::stream is not known",
+	return cpp_refused(reader, call, "this method of hls::stream is not known",
 	        "accepted are read, write, read_nb, write_nb, empty, full, << and >>");
 }
 
@@ -134,7 +127,7 @@ static struct cpp_value operator_call(struct cpp_reader *reader, CXCursor call, 
 	if (steps)
 		which = *name == '+' ? CXBinaryOperator_Add : CXBinaryOperator_Sub;
 	if (which == CXBinaryOperator_Invalid)
-		return refused(reader, call, "this operator is not known",
+		return cpp_refused(reader, call, "this operator is not known",
 		        "accepted are the arithmetic and bitwise ones");
 	value = cpp_binary(reader, call, which, value, right);
 	if (value.kind != CPP_REFUSED && assigns && !cpp_assign(reader, left, &value))
@@ -284,7 +277,7 @@ static struct cpp_value call_function(struct cpp_reader *reader, CXCursor call, 
 	int count = clang_Cursor_getNumArguments(definition);
 	for (size_t i = 0; i < reader->calls.count; i++)
 		if (text_same(reader->calls.data[i], key))
-			return refused(reader, call, "the function calls itself",
+			return cpp_refused(reader, call, "the function calls itself",
 			        "accepted are functions without recursion");
 	const struct cpp_pragmas *here = reader->here;
 	reader->here = cpp_pragmas_of(reader, definition);
@@ -334,7 +327,7 @@ struct cpp_value cpp_call(struct cpp_reader *reader, CXCursor call)
 	enum op_code code = other_function(name);
 	if (code != OP_NONE)
 		return math_call(reader, call, code);
-	return refused(reader, call, "this function has no body here",
+	return cpp_refused(reader, call, "this function has no body here",
 	        "accepted are functions of the file and those of math.h");
 }
 

@@ -5,7 +5,7 @@ static const char *const numbers_accepted =
         "accepted are numbers (also ap_int, ap_uint, ap_fixed), arrays, hls::vector and "
         "hls::stream";
 
-static struct cpp_value refused(
+struct cpp_value cpp_refused(
         struct cpp_reader *reader, CXCursor cursor, const char *why, const char *accepted)
 {
 	c_refuse(&reader->c, cursor, why, accepted);
@@ -95,7 +95,7 @@ static struct cpp_value subscripted(struct cpp_reader *reader, CXCursor cursor,
 	if (base.kind != CPP_PLACE) /* a bit of a number */
 		return cpp_unknown(reader, base.operation, 1, false);
 	if (base.given == reader->design->arrays.data[base.array].rank)
-		return refused(reader, cursor, "there are too many subscripts",
+		return cpp_refused(reader, cursor, "there are too many subscripts",
 		        "accepted is one for each dimension");
 	struct cpp_form *subscript = ARENA_ARRAY(reader->c.arena, struct cpp_form, base.given + 1);
 	struct cpp_value *index_of = ARENA_ARRAY(reader->c.arena, struct cpp_value, base.given + 1);
@@ -235,7 +235,7 @@ static struct cpp_value binary(struct cpp_reader *reader, CXCursor cursor)
 	struct c_cursors parts = c_children(reader->c.arena, cursor);
 	enum CXBinaryOperatorKind which = clang_getCursorBinaryOperatorKind(cursor);
 	if (parts.list.count != 2)
-		return refused(reader, cursor, "it is not understood", numbers_accepted);
+		return cpp_refused(reader, cursor, "it is not understood", numbers_accepted);
 	CXCursor left = parts.list.data[0];
 	CXCursor right = parts.list.data[1];
 	bool assigns = which == CXBinaryOperator_Assign;
@@ -290,7 +290,7 @@ static struct cpp_value conditional(struct cpp_reader *reader, CXCursor cursor)
 {
 	struct c_cursors parts = c_children(reader->c.arena, cursor);
 	if (parts.list.count != 3)
-		return refused(reader, cursor, "it is not understood", numbers_accepted);
+		return cpp_refused(reader, cursor, "it is not understood", numbers_accepted);
 	struct cpp_value part[3];
 	for (int i = 0; i < 3; i++) {
 		part[i] = cpp_evaluate(reader, parts.list.data[i]);
@@ -321,7 +321,7 @@ static struct cpp_value reference(struct cpp_reader *reader, CXCursor cursor)
 		variable = cpp_variable(reader, cursor);
 		return variable->value;
 	}
-	return refused(reader, cursor, "its value is not known", numbers_accepted);
+	return cpp_refused(reader, cursor, "its value is not known", numbers_accepted);
 }
 
 static struct cpp_value literal(struct cpp_reader *reader, CXCursor cursor)
@@ -340,10 +340,6 @@ struct cpp_value cpp_evaluate(struct cpp_reader *reader, CXCursor cursor)
 	switch (clang_getCursorKind(cursor)) {
 	case CXCursor_UnexposedExpr:
 	case CXCursor_ParenExpr:
-		result = cpp_evaluate(reader, last_child(reader, cursor));
-		if (result.kind == CPP_SCALAR)
-			result = converted(reader, cursor, result);
-		break;
 	case CXCursor_CStyleCastExpr:
 	case CXCursor_CXXStaticCastExpr:
 	case CXCursor_CXXFunctionalCastExpr:
@@ -366,7 +362,7 @@ struct cpp_value cpp_evaluate(struct cpp_reader *reader, CXCursor cursor)
 			result = read_place(reader, cursor, &result);
 		break;
 	case CXCursor_CallExpr: result = cpp_call(reader, cursor); break;
-	default: result = refused(reader, cursor, "it is not understood", numbers_accepted);
+	default: result = cpp_refused(reader, cursor, "it is not understood", numbers_accepted);
 	}
 	c_leave(&reader->c);
 	return result;

@@ -105,6 +105,9 @@ struct cpp_value cpp_blank(struct cpp_reader *reader, CXType type, int operation
 int cpp_declare_array(struct cpp_reader *reader, CXCursor declaration, const char *name);
 
 /* --- cpp_expression.c --- */
+/* Says why the code at the cursor is not taken, and what would be; a value of kind CPP_REFUSED. */
+struct cpp_value cpp_refused(
+        struct cpp_reader *reader, CXCursor cursor, const char *why, const char *accepted);
 struct cpp_value cpp_evaluate(struct cpp_reader *reader, CXCursor cursor);
 bool cpp_assign(struct cpp_reader *reader, CXCursor target, const struct cpp_value *value);
 /* An array, stream or element that is not read. */

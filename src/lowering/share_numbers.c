@@ -75,19 +75,6 @@ static bool is_alike(const struct op *a, const struct op *b)
 	return true;
 }
 
-struct shared_number {
-	const struct value *from;
-	struct value *to;
-};
-
-static void replace(struct op *op, void *context)
-{
-	const struct shared_number *replacement = context;
-	for (int i = 0; i < op->operands; i++)
-		if (op->operand[i] == replacement->from)
-			op->operand[i] = replacement->to;
-}
-
 /* The same number earlier in the block, else NULL. */
 static struct op *earlier(const struct op *op)
 {
@@ -104,8 +91,7 @@ static void share_in_block(struct block *block)
 		struct op *known = is_number(op) ? earlier(op) : NULL;
 		if (!known)
 			continue;
-		struct shared_number replacement = { op->result[0], known->result[0] };
-		ir_walk(block, replace, &replacement);
+		ir_replace(block, op->result[0], known->result[0]);
 		op_remove(op);
 	}
 }

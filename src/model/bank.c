@@ -84,6 +84,24 @@ static int64_t cycles_of(const struct cpp_array *array, const struct bank_use *u
 	return reading > writing ? reading : writing;
 }
 
+/* Adds an access to those of the bank with that key; returns the bank's number. */
+static int count_access(struct demand_search *search, struct map *numbers, const char *key,
+        const struct cpp_operation *access)
+{
+	int *number = map_get(numbers, key);
+	if (!number) {
+		number = ARENA_NEW(search->modeller->arena, int);
+		*number = (int)search->uses.count;
+		map_set(numbers, key, number);
+		VEC_PUSH(search->modeller->arena, &search->uses,
+		        ((struct bank_use){ .array = access->array }));
+	}
+	struct bank_use *use = &search->uses.data[*number];
+	use->reads += access->kind == CPP_LOAD;
+	use->writes += access->kind == CPP_STORE;
+	return *number;
+}
+
 /* An array's accesses by banks; false: two of them may meet in a bank that is not known. */
 static bool count_banks(
         struct demand_search *search, int array, bool exact, struct port_demand *demand)
@@ -98,18 +116,8 @@ static bool count_banks(
 		        access->kind == CPP_CARRIED || access->array != array)
 			continue;
 		const char *key = bank_key(search->modeller, access, exact);
-		int *number = map_get(&numbers, key);
-		if (!number) {
-			number = ARENA_NEW(search->modeller->arena, int);
-			*number = (int)search->uses.count;
-			map_set(&numbers, key, number);
-			VEC_PUSH(search->modeller->arena, &search->uses,
-			        ((struct bank_use){ .array = array }));
-		}
-		struct bank_use *use = &search->uses.data[*number];
-		use->reads += access->kind == CPP_LOAD;
-		use->writes += access->kind == CPP_STORE;
-		demand->bank[i] = *number;
+		demand->bank[i] = count_access(search, &numbers, key, access);
+		const struct bank_use *use = &search->uses.data[demand->bank[i]];
 		for (const char *c = key; *c; c++)
 			apart &= *c != '?' || (use->reads <= 1 && use->writes <= 1);
 	}
@@ -138,18 +146,7 @@ static void count_bundles(struct demand_search *search, struct port_demand *dema
 		        design->arrays.data[access->array].storage != CPP_AXI)
 			continue;
 		const char *key = bank_key(search->modeller, access, false);
-		int *number = map_get(&numbers, key);
-		if (!number) {
-			number = ARENA_NEW(search->modeller->arena, int);
-			*number = (int)search->uses.count;
-			map_set(&numbers, key, number);
-			VEC_PUSH(search->modeller->arena, &search->uses,
-			        ((struct bank_use){ .array = access->array }));
-		}
-		struct bank_use *use = &search->uses.data[*number];
-		use->reads += access->kind == CPP_LOAD;
-		use->writes += access->kind == CPP_STORE;
-		demand->bank[i] = *number;
+		demand->bank[i] = count_access(search, &numbers, key, access);
 	}
 }
 
