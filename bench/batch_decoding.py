@@ -19,8 +19,8 @@ from common import ROOT, amortized_token_ms, stc
 
 sys.path.insert(0, str(ROOT / "python"))
 
-from streamtensor import models  # noqa: E402
-from streamtensor.decoder_step import StepShape  # noqa: E402
+from streamtensor.language import models  # noqa: E402
+from streamtensor.language.decoder_step import StepShape  # noqa: E402
 
 POSITIONS, CONTEXT, TOKENS_PER_LAUNCH = (127, 511, 1023), 1024, 16
 HEADINGS = [

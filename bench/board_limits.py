@@ -26,8 +26,8 @@ from common import ROOT, Table, amortized_token_ms, simulated, stc
 
 sys.path.insert(0, str(ROOT / "python"))
 
-from streamtensor import models  # noqa: E402
-from streamtensor.decoder_step import StepShape  # noqa: E402
+from streamtensor.language import models  # noqa: E402
+from streamtensor.language.decoder_step import StepShape  # noqa: E402
 
 NAMES = [
     "gpt2-medium",

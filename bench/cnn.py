@@ -18,7 +18,7 @@ from common import ROOT, print_rows, script_arguments, stc
 from torch import nn
 
 import streamtensor
-from streamtensor.weights import write
+from streamtensor.checkpoints.weights import write
 
 RESULTS = ROOT / "bench" / "results" / "cnn.md"
 BATCH = 3

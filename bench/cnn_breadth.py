@@ -17,7 +17,7 @@ import torch
 from common import ROOT, print_rows, script_arguments, stc
 
 import streamtensor
-from streamtensor.weights import write
+from streamtensor.checkpoints.weights import write
 
 RESULTS = ROOT / "bench" / "results" / "cnn_breadth.md"
 SIDE, IMAGES = 64, (1, 4, 8)

@@ -23,9 +23,10 @@ sys.path.insert(0, str(ROOT / "python"))
 import torch  # noqa: E402
 from transformers import DynamicCache  # noqa: E402
 
-from streamtensor import models, workflow  # noqa: E402
-from streamtensor.decoder_step import StepShape  # noqa: E402
-from streamtensor.generation import GREEDY_SAMPLER, Decoder  # noqa: E402
+from streamtensor import workflow
+from streamtensor.language import models  # noqa: E402
+from streamtensor.language.decoder_step import StepShape  # noqa: E402
+from streamtensor.language.generation import GREEDY_SAMPLER, Decoder  # noqa: E402
 from streamtensor.progress import Progress  # noqa: E402
 
 CONTEXT, PROMPT, WARM = 1024, 8, 2

@@ -41,10 +41,15 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import torch  # noqa: E402
 
-from streamtensor import api, builtin_models, models, quantize, workflow  # noqa: E402
-from streamtensor.decoder_step import StepShape  # noqa: E402
+from streamtensor import (
+    api,
+    quantize,  # noqa: E402
+    workflow,
+)
+from streamtensor.language import builtin_models, models
+from streamtensor.language.decoder_step import StepShape  # noqa: E402
+from streamtensor.language.reference import ReferenceDesign  # noqa: E402
 from streamtensor.progress import Progress  # noqa: E402
-from streamtensor.reference import ReferenceDesign  # noqa: E402
 
 NAMES = ["gpt2", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-1b", "mistral-7b"]
 CONTEXT, PROMPT, NEW, CHUNK = 1024, 8, 32, 16

@@ -23,7 +23,7 @@ import torch
 from common import ROOT, print_rows, script_arguments, stc
 
 import streamtensor
-from streamtensor.weights import write
+from streamtensor.checkpoints.weights import write
 
 RESULTS = ROOT / "bench" / "results" / "lenet.md"
 DSP, PLATFORM, MHZ = 209, "xc7z020", 100

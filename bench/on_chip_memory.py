@@ -26,8 +26,8 @@ sys.path.insert(0, str(ROOT / "python"))
 
 from full_width_accuracy import shortened  # noqa: E402
 
-from streamtensor import models  # noqa: E402
-from streamtensor.decoder_step import StepShape  # noqa: E402
+from streamtensor.language import models  # noqa: E402
+from streamtensor.language.decoder_step import StepShape  # noqa: E402
 
 NAMES = ["gpt2-medium", "qwen2.5-0.5b", "tinyllama-1.1b", "gemma-3-1b", "mistral-7b"]
 CONTEXT, LAYERS, PLATFORM = 1024, 2, "u55c"

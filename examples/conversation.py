@@ -7,8 +7,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from streamtensor import models, workflow
-from streamtensor.generation import Decoder
+from streamtensor import workflow
+from streamtensor.language import models
+from streamtensor.language.generation import Decoder
 from streamtensor.progress import Progress
 
 # token ids: this model has no tokenizer

@@ -13,6 +13,9 @@ folders=(include src runtime python platforms share tests fuzz bench examples do
 rooms='base ir image platform itensor options predict solve poly import frontend raise tensor fusion layers quantize attention process ports
 	engine converter schedule folding lowering streams emit evaluate simulate fifo floorplan pipeline report explore model driver main'
 
+# The rooms of python/streamtensor, low to high; its own files are seen from every room.
+packages='lowering checkpoints quantization onnx images language exploration'
+
 rule() # NAME, offending lines on stdin
 {
 	local found
@@ -79,9 +82,24 @@ include_direction()
 		}'
 }
 
+import_direction()
+{
+	grep -r -H -n -E --include='*.py' '^ *from \.\.[a-z]+' python/streamtensor | awk -v table="$packages" '
+		BEGIN { n = split(table, rows, " "); for (i = 1; i <= n; i++) rank[rows[i]] = i }
+		{
+			split($0, part, ":")
+			split(part[1], path, "/")
+			match($0, /from \.\.[a-z]+/)
+			to = substr($0, RSTART + 7, RLENGTH - 7)
+			if (!(path[3] in rank)) print part[1] ": package " path[3] " has no place in the import order"
+			else if ((to in rank) && rank[to] >= rank[path[3]]) print part[1] ":" part[2] ": " path[3] " imports " to
+		}'
+}
+
 full_rooms()
 {
 	find src -mindepth 2 -name '*.c' | awk -F / '{ count[$2]++ } END { for (room in count) if (count[room] > 30) print "src/" room ": " count[room] }'
+	find python/streamtensor -name '*.py' | awk -F / '{ $NF = ""; count[$0]++ } END { for (room in count) if (count[room] > 30) print room ": " count[room] }'
 }
 
 # Needs the objects of a build; where there is none, the build has failed before.
@@ -105,7 +123,8 @@ trailing_space() { tree | grep -E '\.(c|h|def|cpp|py|sh|md)$' | xargs -r -d '\n'
 long_files | rule "no file over 1050 lines, no Python test over 1800"
 banned_calls | rule "only src/base/arena.c allocates; the library neither exits nor prints"
 include_direction | rule "includes go one way, down the table of rooms in tools/check_style.sh"
-full_rooms | rule "no room of src/ with more than 30 .c files"
+import_direction | rule "imports go one way between the packages of python/streamtensor"
+full_rooms | rule "no room with more than 30 .c or .py files"
 call_circles | rule "no circle of calls between rooms, none of more than ten files (tools/call_graph.py)"
 unformatted | rule "clang-format and ruff change nothing"
 counted_rules | rule "no count of tools/style_counts.json rises"

@@ -29,11 +29,11 @@ def __getattr__(name):
 
         return load
     if name == "explore":
-        from .exploration import explore
+        from .exploration.explore import explore
 
         return explore
     if name == "quantized":
-        from .static_quantization import quantized
+        from .quantization.static_quantization import quantized
 
         return quantized
     if name in ("backend", "last_design"):

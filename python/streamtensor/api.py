@@ -11,20 +11,16 @@ from typing import NamedTuple
 
 import torch
 
-from . import (
-    call_form,
-    core,
-    decomposed_integers,
-    graph,
-    onnx_model,
-    static_quantization,
-    torchao_weights,
-)
+from . import call_form, core
 from . import options as compiler_options
+from .checkpoints import torchao_weights
+from .checkpoints.weights import write
 from .design import Design
 from .errors import Error
+from .lowering import graph
+from .onnx import model as onnx_model
+from .quantization import decomposed_integers, static_quantization
 from .saved_call import Call, Saved, save
-from .weights import write
 
 _exporting = threading.Lock()  # torch.export works for one thread at a time
 

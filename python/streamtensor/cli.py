@@ -397,7 +397,7 @@ def _add_run(commands, name: str) -> None:
 
 
 def _run(options, progress: Progress) -> int:
-    from . import classify
+    from .images import classify
 
     classify.run(options.design, options.images, options.labels, options.device, progress)
     return 0
@@ -586,7 +586,7 @@ def _report_design(options, progress: Progress) -> int:
 
 
 def _load(options, progress: Progress):
-    from . import models
+    from .language import models
 
     progress.stage("load the model")
     model = models.load(options.model, options.seed)
@@ -644,7 +644,9 @@ def _note_tokens(options, progress: Progress) -> None:
 
 
 def _compile(options, progress: Progress) -> int:
-    from . import image_models, module_file, onnx_model, output_folder, workflow
+    from . import module_file, output_folder, workflow
+    from .images import image_models
+    from .onnx import model as onnx_model
 
     is_by_name = image_models.is_image_model(options.model)
     is_onnx = onnx_model.is_onnx_file(options.model)
@@ -735,7 +737,8 @@ def _compile_source(options, progress: Progress) -> int:
 
 
 def _compile_module(options, progress: Progress) -> int:
-    from . import api, output_folder, static_quantization, workflow
+    from . import api, output_folder, workflow
+    from .quantization import static_quantization
 
     _refuse_those_of_language_models(options)
     is_integer = static_quantization.is_integer_scheme(options.quant)
@@ -763,7 +766,9 @@ def _compile_module(options, progress: Progress) -> int:
 
 def _load_module(options, progress: Progress):
     """The module of a Python file, of an ONNX model, or an image network by its name."""
-    from . import image_models, module_file, onnx_model
+    from . import module_file
+    from .images import image_models
+    from .onnx import model as onnx_model
 
     if image_models.is_image_model(options.model):
         return image_models.load(options.model, options.seed, options.weights, progress.note)
@@ -818,7 +823,8 @@ def _calibrated(options, model, progress: Progress) -> dict | None:
     """
     if not options.calibration:
         return _stored(options, model, progress)
-    from . import calibrate, evaluation, quantize
+    from . import quantize
+    from .language import calibrate, evaluation
 
     context = min(
         evaluation.CONTEXT,
@@ -853,7 +859,8 @@ def _stored(options, model, progress: Progress) -> dict | None:
 
 def _stored_weights(model, module, scheme, progress: Progress) -> dict:
     """The integers that the files have, and what is rounded instead. module: with its values."""
-    from . import quantize, quantized_checkpoint
+    from . import quantize
+    from .checkpoints import quantized_checkpoint
 
     kept = quantized_checkpoint.KeptWeights(model.packed, scheme.group)
     found = quantize.rounded(module, scheme, kept)
@@ -883,7 +890,8 @@ def _quant(options) -> str | None:
 
 
 def _generate(options, progress: Progress) -> int:
-    from . import generation, generation_output, output_folder, workflow
+    from . import output_folder, workflow
+    from .language import generation, generation_output
 
     quant = _quant(options)
     if options.argmax and options.temperature:
@@ -974,7 +982,7 @@ def _generate(options, progress: Progress) -> int:
 
 def _follow_rules(options, model, sampler, progress: Progress) -> None:
     """Gives the sampler what generation_config.json says about the choice of tokens."""
-    from . import generation_rules
+    from .language import generation_rules
 
     rules = generation_rules.GenerationRules.of(model, options.max_new_tokens)
     if rules is None:
@@ -1017,7 +1025,9 @@ def _check_text(options) -> None:
 
 
 def _evaluate(options, progress: Progress) -> int:
-    from . import evaluation, model_module, output_folder, quantize, weights
+    from . import output_folder, quantize
+    from .checkpoints import weights
+    from .language import evaluation, model_module
 
     scheme = quantize.Scheme.parse(options.quant)
     if options.output:
@@ -1058,7 +1068,7 @@ def _evaluate(options, progress: Progress) -> int:
 
 def _original(options, model):
     """The model that the quantized one is compared with."""
-    from . import models
+    from .language import models
 
     if not model.quantization():
         raise Error(
@@ -1081,7 +1091,7 @@ def _original(options, model):
 
 
 def _explore(options, progress: Progress) -> int:
-    from . import design_trials
+    from .exploration import design_trials
 
     platform = _platform(options, progress, "explore")
     constraints = _others(options)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import torch
 
-from . import core, generation, models, output_folder, reference, workflow
-from .decoder_step import StepShape
+from . import core, output_folder, workflow
+from .language import generation, models, reference
+from .language.decoder_step import StepShape
 from .progress import Progress
 
 MODEL = "gpt2"

@@ -20,7 +20,7 @@ import torch
 from . import core, saved_call
 from . import options as compiler_options
 from .errors import Error
-from .graph import ELEMENTS, Port, Signature
+from .lowering.graph import ELEMENTS, Port, Signature
 from .report import Report
 from .saved_call import Call
 

@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 import torch
 
-from . import api, graph
+from . import api
 from . import options as compiler_options
-from .aliasing import arranged, equal_bits, layouts, overlap
 from .design import Design
 from .errors import Error
+from .lowering import graph
+from .lowering.aliasing import arranged, equal_bits, layouts, overlap
 
 _last_design: Design | None = None
 

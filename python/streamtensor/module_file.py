@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from .errors import Error
-from .graph import ELEMENTS
+from .lowering.graph import ELEMENTS
 from .options import nearest
 
 _ACCEPTED = (

@@ -10,7 +10,7 @@ from torch.utils import _pytree
 
 from .call_form import HOLE, Arguments, Number, Results
 from .errors import Error
-from .graph import ELEMENTS, Port, Signature
+from .lowering.graph import ELEMENTS, Port, Signature
 
 FILE, BUFFERS = "call.json", "buffers.safetensors"
 _NUMBERS = {kind.__name__: kind for kind in (bool, int, float, complex)}
@@ -42,7 +42,7 @@ def save(folder: Path, saved: Saved) -> None:
     }
     (folder / FILE).write_text(json.dumps(found) + "\n")
     if saved.buffers:
-        from .weights import write
+        from .checkpoints.weights import write
 
         write(folder / BUFFERS, saved.buffers, saved.buffers, saved.buffers.__getitem__)
 

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import torch
 
-from . import core, decoder_layers, model_module, options, output_folder, saved_call, weights
-from .decoder_step import PHASES, StepShape
+from . import core, options, output_folder, saved_call
+from .checkpoints import weights
 from .design import Design
 from .errors import Error
-from .graph import Lowered
-from .models import Model
+from .language import decoder_layers, model_module
+from .language.decoder_step import PHASES, StepShape
+from .language.models import Model
+from .lowering.graph import Lowered
 from .progress import Progress
 
 MLIR, WEIGHTS, CONFIG = "model.mlir", "weights.safetensors", "config.json"

@@ -20,10 +20,11 @@ sys.path.insert(0, str(ROOT / "python"))
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
-from streamtensor import core, models, reference  # noqa: E402
-from streamtensor.decoder_step import StepShape  # noqa: E402
+from streamtensor import core  # noqa: E402
 from streamtensor.errors import Error  # noqa: E402
-from streamtensor.generation import Decoder  # noqa: E402
+from streamtensor.language import models, reference  # noqa: E402
+from streamtensor.language.decoder_step import StepShape  # noqa: E402
+from streamtensor.language.generation import Decoder  # noqa: E402
 
 logging.getLogger("torch").setLevel(logging.WARNING)  # its traces would bury a failure's own report
 logging.getLogger("torch.__trace").setLevel(logging.WARNING)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import torch
 
-from streamtensor import decoder_layers, generation, models, reference, workflow
+from streamtensor import workflow
 from streamtensor.core import CompileError
 from streamtensor.errors import Error
-from streamtensor.graph import first_line
+from streamtensor.language import decoder_layers, generation, models, reference
+from streamtensor.lowering.graph import first_line
 from streamtensor.progress import Progress
 
 TOLERANCE = 1e-4

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 from conftest import check_adapters, compile_with, stc
 
-from streamtensor import builtin_models, core, models, workflow
-from streamtensor.decoder_step import StepShape
+from streamtensor import core, workflow
+from streamtensor.language import builtin_models, models
+from streamtensor.language.decoder_step import StepShape
 from streamtensor.progress import Progress
 
 

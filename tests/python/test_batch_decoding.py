@@ -9,11 +9,13 @@ import pytest
 import torch
 from conftest import Case, TorchDesign, small_case, stc
 
-from streamtensor import builtin_models, cli, core, graph, models, quantize, reference, workflow
-from streamtensor.decoder_step import StepShape
-from streamtensor.generation import BatchDecoder
+from streamtensor import cli, core, quantize, workflow
+from streamtensor.language import builtin_models, models, reference
+from streamtensor.language.decoder_step import StepShape
+from streamtensor.language.generation import BatchDecoder
+from streamtensor.language.reference import ReferenceDesign
+from streamtensor.lowering import graph
 from streamtensor.progress import Progress
-from streamtensor.reference import ReferenceDesign
 
 CONTEXT, CHUNK, NEW = 40, 5, 6
 LONG = os.environ.get("STC_TEST_MODE") == "long"

@@ -14,7 +14,8 @@ import pytest
 from conftest import FAMILIES, stc
 from safetensors.torch import load_file
 
-from streamtensor import cli, core, models, workflow
+from streamtensor import cli, core, workflow
+from streamtensor.language import models
 from streamtensor.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -443,7 +444,7 @@ def test_missing_core_is_named(run, tmp_path, folder_of, monkeypatch):
 
 
 def test_internal_error_shows_a_traceback_only_when_asked(run, monkeypatch, tmp_path):
-    from streamtensor import models
+    from streamtensor.language import models
 
     def broken(*_):
         raise ZeroDivisionError("oops")

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import streamtensor
-from streamtensor import constant_folding, decompose
+from streamtensor.lowering import constant_folding, decompose, graph
 
 
 class Of(nn.Module):
@@ -105,10 +105,10 @@ def test_what_only_the_extents_of_an_input_say_is_folded():
     x = torch.randn(2, 5)
     zeros = folded(lambda x: torch.where(torch.zeros_like(x[:1, :1]) != 0, -1.0, x), x)
     assert not {name for name in targets(zeros) if "like" in name or "ne." in name}
-    lowered = streamtensor.graph.lower(
+    lowered = graph.lower(
         Of(lambda x: torch.where(torch.zeros_like(x[:1, :1]) != 0, -1.0, x)),
         (x,),
-        [streamtensor.graph.Port("x", "input")],
+        [graph.Port("x", "input")],
         {},
     )
     assert "%arg0" in lowered.text.split("return")[0].split("{", 1)[1]

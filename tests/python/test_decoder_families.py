@@ -11,17 +11,10 @@ import pytest
 import torch
 from torch import nn
 
-from streamtensor import (
-    attention_sinks,
-    decoder_layers,
-    filled_tensors,
-    graph,
-    model_module,
-    models,
-    position_tables,
-)
-from streamtensor.decoder_step import StepShape
 from streamtensor.errors import Error
+from streamtensor.language import decoder_layers, model_module, models
+from streamtensor.language.decoder_step import StepShape
+from streamtensor.lowering import attention_sinks, filled_tensors, graph, position_tables
 
 TABLE = Path(__file__).resolve().parents[2] / "bench" / "decoder_families.tsv"
 # of each family: what became of its step in PyTorch, and of its design
@@ -226,7 +219,7 @@ def test_frequencies_that_change_are_those_of_a_short_text(kind, tmp_path):
 
 
 def test_rules_of_the_folder_change_the_logits(folder_of, tmp_path):
-    from streamtensor.generation_rules import GenerationRules, notes
+    from streamtensor.language.generation_rules import GenerationRules, notes
 
     for file in folder_of("gpt2").iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())

@@ -8,7 +8,9 @@ from test_constant_folding import Of
 from torch import nn
 
 import streamtensor
-from streamtensor import decompose, models, workflow
+from streamtensor import workflow
+from streamtensor.language import models
+from streamtensor.lowering import decompose
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import torch.ao.quantization.fx._decomposed  # noqa: F401  registers the operato
 from torch import nn
 
 import streamtensor
-from streamtensor import decomposed_integers
+from streamtensor.quantization import decomposed_integers
 
 _ops = torch.ops.quantized_decomposed
 BYTES = {torch.uint8: (0, 255), torch.int8: (-128, 127)}

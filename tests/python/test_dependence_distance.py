@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from streamtensor import core, models, workflow
-from streamtensor.decoder_step import StepShape
+from streamtensor import core, workflow
+from streamtensor.language import models
+from streamtensor.language.decoder_step import StepShape
 from streamtensor.progress import Progress
 
 TINY = dict(

@@ -17,7 +17,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from streamtensor import core, graph
+from streamtensor import core
+from streamtensor.lowering import graph
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "design.sha256"

@@ -12,8 +12,9 @@ import torch
 import trained_models
 from safetensors.torch import load_file, save_file
 
-from streamtensor import calibrate, cli, evaluation, models, quantize
+from streamtensor import cli, quantize
 from streamtensor.errors import Error
+from streamtensor.language import calibrate, evaluation, models
 from streamtensor.quantize import Scheme
 
 CONTEXT = 64

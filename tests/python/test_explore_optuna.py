@@ -21,15 +21,10 @@ import streamtensor
 
 pytest.importorskip("optuna")
 
-from streamtensor import (  # noqa: E402
-    cli,
-    core,
-    design_trials,
-    exploration,
-    explore_report,
-    journal_lock,
-)
+from streamtensor import cli, core
 from streamtensor.errors import Error  # noqa: E402
+from streamtensor.exploration import design_trials, explore_report, journal_lock
+from streamtensor.exploration import explore as exploration
 
 TREE = Path(__file__).parents[2]
 MODEL = TREE / "examples" / "perceptron.mlir"

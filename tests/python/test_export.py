@@ -13,9 +13,10 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import streamtensor
-from streamtensor import models, weights
-from streamtensor.decoder_layers import StepCache
-from streamtensor.decoder_step import StepShape, _head_on_last_token_only
+from streamtensor.checkpoints import weights
+from streamtensor.language import models
+from streamtensor.language.decoder_layers import StepCache
+from streamtensor.language.decoder_step import StepShape, _head_on_last_token_only
 
 ARGUMENT = re.compile(
     r'%arg\d+: (tensor<[^>]*>) \{(?:stream.dims = \[[^]]*\], )?stream.name = "([^"]*)", '

@@ -11,7 +11,8 @@ from conftest import FAMILIES
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import full_width_accuracy  # noqa: E402
 
-from streamtensor import builtin_models, quantize  # noqa: E402
+from streamtensor import quantize  # noqa: E402
+from streamtensor.language import builtin_models
 
 LONG = os.environ.get("STC_TEST_MODE") == "long"
 

@@ -13,8 +13,9 @@ import torch
 from conftest import FAMILIES, MUTANTS, Case, FrozenPosition, TorchDesign, compare, skip_layer
 
 import streamtensor
-from streamtensor import cli, demo, generation, models, workflow
+from streamtensor import cli, demo, workflow
 from streamtensor.errors import Error
+from streamtensor.language import generation, models
 from streamtensor.progress import Progress
 
 PROMPTS = range(4)

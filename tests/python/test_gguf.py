@@ -7,9 +7,10 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from streamtensor import models, quantize
+from streamtensor import quantize
+from streamtensor.checkpoints.quantized_checkpoint import KeptWeights
 from streamtensor.errors import Error
-from streamtensor.quantized_checkpoint import KeptWeights
+from streamtensor.language import models
 
 gguf = pytest.importorskip("gguf")
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 from conftest import compare
 
-from streamtensor import demo, models, workflow
-from streamtensor.decoder_step import StepShape
+from streamtensor import demo, workflow
+from streamtensor.language import models
+from streamtensor.language.decoder_step import StepShape
 from streamtensor.progress import Progress
 
 DISTINCT = 12  # of 16 ids: weights that repeat tokens would hide errors

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from streamtensor import builtin_models, core, models, workflow
-from streamtensor.decoder_step import StepShape
+from streamtensor import core, workflow
+from streamtensor.language import builtin_models, models
+from streamtensor.language.decoder_step import StepShape
 from streamtensor.progress import Progress
 
 LONG = os.environ.get("STC_TEST_MODE") == "long"

@@ -12,8 +12,9 @@ import torch
 from torch import nn
 
 import streamtensor
-from streamtensor import cli, core, image_models
+from streamtensor import cli, core
 from streamtensor.errors import Error
+from streamtensor.images import image_models
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = 3

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from conftest import stc
 
-from streamtensor import models
-from streamtensor.decoder_step import StepShape
+from streamtensor.language import models
+from streamtensor.language.decoder_step import StepShape
 
 FAMILIES = [
     "gpt2-medium",

@@ -10,9 +10,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from streamtensor import builtin_models, cli, models
-from streamtensor.decoder_step import StepShape
+from streamtensor import cli
 from streamtensor.errors import Error
+from streamtensor.language import builtin_models, models
+from streamtensor.language.decoder_step import StepShape
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ import pytest
 import torch
 from conftest import Case, TorchDesign, host_of, small_case, stc
 
-from streamtensor import cli, core, reference, workflow
-from streamtensor.decoder_step import StepShape
+from streamtensor import cli, core, workflow
 from streamtensor.errors import Error
-from streamtensor.generation import BatchDecoder, Decoder
+from streamtensor.language import reference
+from streamtensor.language.decoder_step import StepShape
+from streamtensor.language.generation import BatchDecoder, Decoder
 from streamtensor.progress import Progress
 
 CONTEXT = 24

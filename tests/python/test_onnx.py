@@ -17,8 +17,10 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_cases import case, ints, model_of, random, reals, whole_model
 
 import streamtensor
-from streamtensor import cli, onnx_model, onnx_node
+from streamtensor import cli
 from streamtensor.errors import Error
+from streamtensor.onnx import model as onnx_model
+from streamtensor.onnx import node as onnx_node
 
 QUANTIZED = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
 PLAIN = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

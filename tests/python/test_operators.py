@@ -10,7 +10,7 @@ from test_constant_folding import Of
 from torch import nn
 
 import streamtensor
-from streamtensor import gather_rewrites, sort_scatter_decompositions
+from streamtensor.lowering import gather_rewrites, sort_scatter_decompositions
 
 F = nn.functional
 IMAGE, MATRIX, SIGNAL = (1, 2, 4, 6), (4, 6), (1, 2, 6)

@@ -13,8 +13,8 @@ from conftest import ROOT, stc
 
 import streamtensor
 from streamtensor import cli, options
+from streamtensor.checkpoints.weights import write
 from streamtensor.errors import Error
-from streamtensor.weights import write
 
 sys.path.insert(0, str(ROOT / "tools"))
 import option_page  # noqa: E402

@@ -14,10 +14,11 @@ import torch
 from conftest import MUTANTS, Case, TorchDesign, small_case, stc
 
 import streamtensor
-from streamtensor import cli, core, decoder_step, reference, workflow
-from streamtensor.decoder_step import StepShape
+from streamtensor import cli, core, workflow
 from streamtensor.errors import Error
-from streamtensor.generation import Decoder
+from streamtensor.language import decoder_step, reference
+from streamtensor.language.decoder_step import StepShape
+from streamtensor.language.generation import Decoder
 from streamtensor.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]

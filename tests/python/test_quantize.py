@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from streamtensor import calibrate, core, quantize, weights
+from streamtensor import core, quantize
+from streamtensor.checkpoints import weights
 from streamtensor.errors import Error
+from streamtensor.language import calibrate
 from streamtensor.quantize import Scheme
 
 ROOT = Path(__file__).resolve().parents[2]

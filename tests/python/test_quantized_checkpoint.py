@@ -6,9 +6,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from streamtensor import models, quantize
+from streamtensor import quantize
+from streamtensor.checkpoints.quantized_checkpoint import KeptWeights
 from streamtensor.errors import Error
-from streamtensor.quantized_checkpoint import KeptWeights
+from streamtensor.language import models
 
 CONFIG = dict(
     model_type="llama",

@@ -1,5 +1,5 @@
-"""Designs compiled with --quant against the arithmetic in PyTorch (streamtensor/quantize.py): the
-same integers, and so the same sums.
+"""Designs compiled with --quant against the arithmetic in PyTorch (streamtensor/quantize.py):
+the same integers, and so the same sums.
 """
 
 import copy
@@ -18,13 +18,14 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from streamtensor import api, core, generation_output, quantize, workflow
-from streamtensor.decoder_step import StepShape
+from streamtensor import api, core, quantize, workflow
+from streamtensor.checkpoints.weights import write
 from streamtensor.errors import Error
-from streamtensor.generation import Decoder
+from streamtensor.language import generation_output
+from streamtensor.language.decoder_step import StepShape
+from streamtensor.language.generation import Decoder
+from streamtensor.language.reference import ReferenceDesign
 from streamtensor.progress import Progress
-from streamtensor.reference import ReferenceDesign
-from streamtensor.weights import write
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = os.environ.get("STC_TEST_MODE") == "long"

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import streamtensor
-from streamtensor import graph
+from streamtensor.lowering import graph
 
 TOLERANCE = 1e-5
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 from conftest import FAMILIES, stc
 
-from streamtensor import builtin_models
-from streamtensor.decoder_step import DecoderStep
+from streamtensor.language import builtin_models
+from streamtensor.language.decoder_step import DecoderStep
 
 TOKENS = 32
 EXP, NEGATE, ADD = (

@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils._pytree import tree_flatten
 
 import streamtensor
-from streamtensor import torch_lowering
+from streamtensor.lowering import torch_lowering
 
 X = torch.linspace(-1, 2, 24).reshape(4, 6)
 BYTES = torch.tensor([0, 1, 5, 100, 127, 128, 200, 255], dtype=torch.uint8)

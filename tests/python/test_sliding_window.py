@@ -13,7 +13,7 @@ from conftest import TorchDesign, small_case, stc
 from test_quantized_design import reference, worst
 
 from streamtensor import quantize, workflow
-from streamtensor.decoder_step import StepShape
+from streamtensor.language.decoder_step import StepShape
 from streamtensor.progress import Progress
 
 CONTEXT, TOKENS, WINDOW, BLOCK = 300, 16, 24, 128

@@ -13,8 +13,9 @@ import torch
 from torch import nn
 
 import streamtensor
-from streamtensor import cli, core, integer_operators
+from streamtensor import cli, core
 from streamtensor.errors import Error
+from streamtensor.lowering import integer_operators
 
 F, ours = nn.functional, torch.ops.streamtensor
 

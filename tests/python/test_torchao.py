@@ -12,8 +12,9 @@ from test_quantized_checkpoint import CONFIG, kept
 from torch import nn
 
 import streamtensor
-from streamtensor import models, torchao_weights
+from streamtensor.checkpoints import torchao_weights
 from streamtensor.errors import Error
+from streamtensor.language import models
 
 GROUP = 32
 

@@ -22,7 +22,9 @@ import torch
 from conftest import ROOT, host_of, stc
 
 import streamtensor
-from streamtensor import design_trials, models, weights
+from streamtensor.checkpoints import weights
+from streamtensor.exploration import design_trials
+from streamtensor.language import models
 
 KILLS, LEVELS = 300, 300  # of the long tests
 # malloc that fails in one library: where FAIL_AT is 0 it only counts, and says so at the end

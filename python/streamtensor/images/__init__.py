@@ -1,0 +1,1 @@
+"""Networks for images by name, and the classes of pictures in a folder."""

@@ -1,0 +1,348 @@
+"""What each layer of a decoder keeps and sees: the shapes of its keys and values, and the mask that
+transformers gives it.
+
+The masks of a model are functions of the places of a query and a key. transformers makes them from
+the configuration and asks for a tensor of each. `masks_by` answers such requests.
+"""
+
+import contextlib
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers.cache_utils import Cache
+
+from ..errors import Error
+from ..lowering.graph import place_of_error
+from . import model_module
+
+# of two tensors of places, whether the query at the first sees the key at the second
+Predicate = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+# places of which every pair is looked at, to tell which kind of mask a predicate is
+PAIRS = 1024
+_ACCEPTED = "accepted are decoders with attention in every layer"
+
+
+class StepCache(Cache):
+    """A cache for model code: takes the past keys and values and collects the new ones."""
+
+    is_compileable = False
+
+    def __init__(self, layers: int, k: list, v: list, positions):
+        """positions: number of tokens before those of the step."""
+        self.k, self.v, self.positions = k, v, positions
+        self.new_k, self.new_v = [None] * layers, [None] * layers
+
+    def update(self, key_states, value_states, layer_idx, *_, **__):
+        self.new_k[layer_idx], self.new_v[layer_idx] = key_states, value_states
+        if not self.k:
+            return key_states, value_states
+        return (
+            torch.cat([key_states, self.k[layer_idx]], 2),
+            torch.cat([value_states, self.v[layer_idx]], 2),
+        )
+
+    def get_seq_length(self, *_):
+        return self.positions
+
+    get_query_offset = get_seq_length
+
+    def get_mask_sizes(self, query, *_):
+        return (self.k[0].shape[2] if self.k else 0) + int(query), 0
+
+    def get_max_length(self, *_):
+        return -1
+
+    get_max_cache_shape = get_max_length
+
+    def _refuse(self, *_, **__):
+        raise Error(": some of its layers keep a recurrent state or an index", _ACCEPTED)
+
+    get_conv_state = update_conv_state = get_recurrent_state = _refuse
+    update_recurrent_state = update_indexer = has_previous_state = _refuse
+
+    @property
+    def is_sliding(self):
+        return [False] * len(self)
+
+    is_linear = is_dummy = is_sliding
+
+    def __len__(self):
+        return len(self.new_k)
+
+
+@contextlib.contextmanager
+def masks_by(make: Callable[[Predicate], torch.Tensor]):
+    """While active, models get the masks that `make` makes from their predicates."""
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS as makers
+
+    def mask(*_, mask_function, use_vmap=False, **__):
+        return make(_predicate(mask_function, use_vmap))
+
+    names = list(makers)
+    for name in names:
+        makers[name] = mask
+    try:
+        yield
+    finally:
+        for name in names:
+            del makers[name]
+
+
+def _predicate(mask_function, use_vmap: bool) -> Predicate:
+    """mask_function: of numbers of a sequence, a head, a query and a key."""
+
+    def sees(query, key):
+        first = torch.zeros((), dtype=torch.long, device=key.device)
+        of_pair = lambda q, k: mask_function(first, first, q, k)  # noqa: E731
+        if use_vmap:  # a predicate that may take no other tensors than numbers
+            each_key = torch.vmap(of_pair, in_dims=(None, 0))
+            return torch.vmap(each_key, in_dims=(0, None))(query, key)
+        return of_pair(query[:, None], key[None])
+
+    return sees
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What one layer keeps and sees."""
+
+    k: tuple[int, int]  # heads and elements of a key
+    v: tuple[int, int]
+    mask: int | None  # number of its mask; None: it is given none as transformers made it
+
+
+def window(sees: Predicate, context: int) -> tuple[int, bool]:
+    """How many of the last keys a token sees at most, of `context` places, its own included, and
+    whether it sees all of them.
+
+    A predicate is taken to hold on one interval of keys that ends with the token, if it does so
+    at the first PAIRS places.
+    """
+    few = min(context, PAIRS)
+    with _RealNumbers():
+        return _window(sees, context, few)
+
+
+def _window(sees: Predicate, context: int, few: int) -> tuple[int, bool]:
+    place = torch.arange(few)
+    table = sees(place, place).expand(few, few)
+    if bool((table & (place[None] > place[:, None])).any()):
+        raise Error("tokens of this model see later ones", "accepted are decoders")
+    begins = table.int().argmax(1)
+    interval = (place[None] >= begins[:, None]) & (place[None] <= place[:, None])
+    if not torch.equal(table, interval):
+        return context, False
+    low, high = torch.zeros(context, dtype=torch.long), torch.arange(context)
+    place = torch.arange(context)
+    paired = torch.vmap(lambda q, k: sees(q[None], k[None]).reshape(()))
+    while bool((low < high).any()):
+        middle = (low + high) // 2
+        seen = paired(place, middle)
+        low, high = torch.where(seen, low, middle + 1), torch.where(seen, middle, high)
+    widest = int((place - high).max()) + 1
+    return widest, torch.equal(high, (place - widest + 1).clamp(min=0))
+
+
+class _RealNumbers(TorchDispatchMode):
+    """Takes zeros for tensors without values: the padding of sequences that have none."""
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        arguments, keywords = torch.utils._pytree.tree_map_only(
+            torch.Tensor,
+            lambda value: torch.zeros_like(value, device="cpu") if value.is_meta else value,
+            (arguments, keywords or {}),
+        )
+        return function(*arguments, **keywords)
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """What a model with some configuration is like."""
+
+    layers: list[Layer]
+    # in the order in which the model asks for them; None: nothing reads this one
+    masks: list[Predicate | None]
+    norm_at_head: bool  # the head's input is the final norm's result as it stands
+    # of the number of cached tokens: "size" of a mask that it makes itself, unless it is given one,
+    # and "compared", as numbers are
+    uses_of_length: set[str]
+
+
+_FOUND: dict[str, Decoder] = {}
+
+
+def of(config) -> Decoder:
+    """The decoder with this configuration, by a step without values."""
+    key = json.dumps(config.to_dict(), sort_keys=True, default=str)
+    if key not in _FOUND:
+        _FOUND[key] = _layers(config)
+    return _FOUND[key]
+
+
+def _layers(config) -> Decoder:
+    named = f"a model of type '{config.model_type}'"
+    module = model_module.build(named, config)
+    if "past_key_values" not in inspect.signature(module.forward).parameters:
+        raise Error(f"{named} keeps no cache of keys and values", _ACCEPTED)
+    cache, masks, predicates, given = _RecordingCache(), [], [], {}
+
+    def make(sees):
+        masks.append(torch.zeros(1, 1, 1, 1, device="meta"))
+        predicates.append(sees)
+        return masks[-1]
+
+    def see(part, arguments, keywords):
+        values = (*arguments, *keywords.values())
+        for number, mask in enumerate(masks):
+            if any(value is mask for value in values):
+                given.setdefault(part.layer_idx, []).append(number)
+
+    for part in module.modules():
+        if isinstance(getattr(part, "layer_idx", None), int):
+            part.register_forward_pre_hook(see, with_kwargs=True)
+    ends = _watch_ends(module)
+    step = dict(input_ids=torch.zeros(1, 1), position_ids=torch.zeros(1, 1))
+    step = {name: value.long().to("meta") for name, value in step.items()}
+    if not numbers_positions(module):
+        del step["position_ids"]
+    values = {name: value.to("meta") for name, value in module.named_buffers()}
+    reads = _Reads(masks)
+    try:
+        with torch.no_grad(), masks_by(make), _LengthAsSize(), reads:
+            torch.func.functional_call(
+                module, values, kwargs=dict(past_key_values=cache, use_cache=True, **step)
+            )
+        return Decoder(
+            cache.layers_of(
+                {layer: min(reads.found & {*some}, default=None) for layer, some in given.items()}
+            ),
+            [sees if at in reads.found else None for at, sees in enumerate(predicates)],
+            len(ends) == 2 and ends[0]._cdata == ends[1]._cdata,
+            cache.positions.uses,
+        )
+    except Error as error:
+        raise Error(f"{named}{error}", *error.notes) from error
+    except Exception as error:
+        raise Error(
+            f"{named}: a step of one token with a cache cannot be followed{place_of_error(error)}",
+            _ACCEPTED,
+        ) from error
+
+
+class _Length(int):
+    """The number of tokens in the cache, and what is counted from it; `uses` says how."""
+
+    def __new__(cls, value: int, uses: set):
+        made = super().__new__(cls, value)
+        made.uses = uses
+        return made
+
+    def _counted(self, value):
+        return value if value is NotImplemented else _Length(value, self.uses)
+
+    def __add__(self, other):
+        return self._counted(int.__add__(self, other))
+
+    def __sub__(self, other):
+        return self._counted(int.__sub__(self, other))
+
+    def __rsub__(self, other):
+        return self._counted(int.__rsub__(self, other))
+
+    def __lt__(self, other):
+        self.uses.add("compared")
+        return int.__lt__(self, other)
+
+    def __gt__(self, other):
+        self.uses.add("compared")
+        return int.__gt__(self, other)
+
+    __radd__ = __add__
+    __hash__ = int.__hash__
+
+
+class _LengthAsSize(TorchFunctionMode):
+    """Adds "size" to the uses of a length where a tensor is made that is as long as the text."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function in (torch.ones, torch.zeros, torch.full):
+            for leaf in torch.utils._pytree.tree_leaves((args, kwargs)):
+                if isinstance(leaf, _Length):
+                    leaf.uses.add("size")
+        return function(*args, **(kwargs or {}))
+
+
+class _Reads(TorchDispatchMode):
+    """Finds which masks are read."""
+
+    def __init__(self, masks: list[torch.Tensor]):
+        super().__init__()
+        self.masks, self.found = masks, set()
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        leaves = torch.utils._pytree.tree_leaves((arguments, keywords))
+        for number, mask in enumerate(self.masks):
+            if any(leaf is mask for leaf in leaves):
+                self.found.add(number)
+        return function(*arguments, **(keywords or {}))
+
+
+def final_norm(module: torch.nn.Module) -> torch.nn.Module | None:
+    """The norm behind the layers, if there is one."""
+    norms = [
+        child for child in module.base_model.children() if type(child).__name__.endswith("Norm")
+    ]
+    return norms[-1] if norms else None
+
+
+def _watch_ends(module: torch.nn.Module) -> list[torch.UntypedStorage]:
+    """Will hold the memory of the final norm's result and of the head's input."""
+    ends: list[torch.UntypedStorage] = []
+    norm, head = final_norm(module), module.get_output_embeddings()
+    if norm is not None and head is not None:
+        norm.register_forward_hook(lambda *seen: ends.append(seen[2].untyped_storage()))
+        head.register_forward_pre_hook(lambda *seen: ends.append(seen[1][0].untyped_storage()))
+    return ends
+
+
+def numbers_positions(module: torch.nn.Module) -> bool:
+    """Whether the model takes the positions of its tokens; others count those in the cache."""
+    return "position_ids" in inspect.signature(module.forward).parameters
+
+
+class _RecordingCache(StepCache):
+    """An empty cache of a model whose layers are not known yet."""
+
+    def __init__(self):
+        super().__init__(0, [], [], _Length(0, set()))
+        self.shapes: dict[int, tuple] = {}
+
+    def update(self, key_states, value_states, layer_idx, *_, **__):
+        if layer_idx in self.shapes:
+            raise Error(f": its layer {layer_idx} runs several times", _ACCEPTED)
+        self.shapes[layer_idx] = tuple(key_states.shape), tuple(value_states.shape)
+        return key_states, value_states
+
+    @property
+    def is_sliding(self):
+        return [False]
+
+    is_linear = is_dummy = is_sliding
+
+    def layers_of(self, given: dict[int, int]) -> list[Layer]:
+        if not self.shapes:
+            raise Error(" has no attention heads, so no cache of keys and values", _ACCEPTED)
+        if sorted(self.shapes) != list(range(len(self.shapes))):
+            raise Error(": some of its layers keep no keys and values", _ACCEPTED)
+        if any(len(s) != 4 or s[2] != 1 for shapes in self.shapes.values() for s in shapes):
+            raise Error(": its cache is none of heads of keys and values", _ACCEPTED)
+        return [
+            Layer((k[1], k[3]), (v[1], v[3]), given.get(layer))
+            for layer, (k, v) in sorted(self.shapes.items())
+        ]

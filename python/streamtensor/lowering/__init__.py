@@ -1,0 +1,1 @@
+"""Lowers modules of PyTorch to linalg on tensors: the exported graph rewritten, then torch-mlir."""
