@@ -15,6 +15,7 @@ __all__ = [
     "last_design",
     "load",
     "quantized",
+    "sensitivity",
 ]
 
 
@@ -36,6 +37,10 @@ def __getattr__(name):
         from .quantization.static_quantization import quantized
 
         return quantized
+    if name == "sensitivity":
+        from .layer_costs import sensitivity
+
+        return sensitivity
     if name in ("backend", "last_design"):
         from . import dynamo
 

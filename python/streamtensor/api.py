@@ -5,6 +5,7 @@ import os
 import tempfile
 import threading
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -60,7 +61,7 @@ def compile(
     platform: str | None = None,
     output=None,
     names=None,
-    quant: str | None = None,
+    quant: str | Mapping[str, str] | None = None,
     calibration=None,
     shapes: dict | None = None,
     **options,
@@ -70,11 +71,13 @@ def compile(
     module: or FILE.onnx, whose inputs have the shapes of `example_inputs` (a number: what an input
     always is), or those that the file says and `shapes` adds: {"x": (1, 3, 48, 192)}.
     output: None for a temporary folder, removed when the design is closed. quant: as for `stc
-    compile --quant`, or int8, which takes `calibration`, as `quantized` does. options: those that
+    compile --quant`, by layer as {"head": "w8a8", "body.*": "fp32", "*": "w4a8"}, or int8, which
+    takes `calibration`, as `quantized` does. options: those that
     `streamtensor compile --help-expert` lists, as clock=250, max_dsp="50%". Buffers that the
     module writes are kept in the design's `buffers`.
     """
     asked = {name: value for name, value in locals().items() if name != "options"} | options
+    quant = compiler_options.scheme_text(quant)
     own = list(inspect.signature(compile).parameters)[:-1]
     given = compiler_options.settings({"platform": platform, **options}, others=own)
     is_ours = static_quantization.is_integer_scheme(quant)

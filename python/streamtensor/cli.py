@@ -850,7 +850,7 @@ def _stored(options, model, progress: Progress) -> dict | None:
     scheme = quantize.Scheme.parse(options.quant or "fp32")
     if not model.quantization() or getattr(options, "no_weights", False):
         return None
-    if not scheme.weight:
+    if not scheme.has_weights:
         progress.note(f"{model.quantization()} weights widened: --quant keeps integers")
         return None
     module = model.with_values()
@@ -864,7 +864,7 @@ def _stored_weights(model, module, scheme, progress: Progress) -> dict:
 
     kept = quantized_checkpoint.KeptWeights(model.packed, scheme.group)
     found = quantize.rounded(module, scheme, kept)
-    if scheme.weight:
+    if scheme.has_weights:
         progress.note(kept.report())
     return found
 

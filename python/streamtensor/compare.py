@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 import torch
 
 from .errors import Error
+from .report import frame
 
 _BEYOND = 1e-3  # parts of the range by which a number is beyond what was found
 
@@ -64,12 +65,7 @@ class Comparison:
 
     def table(self):
         """A pandas.DataFrame, or a list of dictionaries where pandas is not installed."""
-        rows = [asdict(each) for each in self.layers]
-        try:
-            import pandas
-        except ImportError:
-            return rows
-        return pandas.DataFrame(rows)
+        return frame([asdict(each) for each in self.layers])
 
     def __str__(self) -> str:
         wide = max(len(each.layer) for each in self.layers)

@@ -21,7 +21,7 @@ from . import core, saved_call
 from . import options as compiler_options
 from .errors import Error
 from .lowering.graph import ELEMENTS, Port, Signature
-from .report import Report
+from .report import Report, frame
 from .saved_call import Call
 
 _ERROR_SIZE = 4096
@@ -238,12 +238,7 @@ class Design:
         """The kernels, those that wait longest first: a pandas.DataFrame, or a list of dictionaries
         where pandas is not installed.
         """
-        rows = self.report.rows()
-        try:
-            import pandas
-        except ImportError:
-            return rows
-        return pandas.DataFrame(rows)
+        return frame(self.report.rows())
 
     def show(self) -> Path:
         """Opens the report's page in a browser, if there is one; returns its file."""

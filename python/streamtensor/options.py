@@ -98,6 +98,16 @@ def settings(given: Mapping, command: str = "compile", others: Sequence[str] = (
     return found
 
 
+def scheme_text(quant) -> str | None:
+    """The text of --quant for schemes by layer: {"lm_head": "w8a8", "*": "w4a8"}, where the first
+    pattern that a layer's name matches counts, and * is what all others are, else fp32.
+    """
+    if not isinstance(quant, Mapping):
+        return quant
+    layers = [f",{name}={scheme}" for name, scheme in quant.items() if name != "*"]
+    return quant.get("*", "fp32") + "".join(layers)
+
+
 OF_C = "of C: "
 
 
@@ -120,6 +130,8 @@ def _texts(key: str, option: Option, value) -> list[str]:
         raise Error(f"{key} is {value!r}", "accepted are True and False")
     if value is None or (option.kind == "flag" and not value):
         return []
+    if option.name == "quant":
+        return [scheme_text(value)]
     if isinstance(value, bool) and option.kind != "flag":
         raise Error(f"{key} is {value!r}", f"accepted is {option.value}")
     if option.kind != "list":

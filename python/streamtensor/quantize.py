@@ -29,6 +29,7 @@ Integer sums are computed as f32 matrix products (f64 where they might pass 2^24
 """
 
 import copy
+import fnmatch
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -47,6 +48,7 @@ KV_LIMIT = 119  # the largest value of two signed nibbles
 ATTENTION = "streamtensor"
 _GROUPS = {"32": 32, "64": 64, "128": 128, "row": None}
 _BITS = {"i4": 4, "i8": 8, "f32": None}
+_LAYER_BITS = {"w4a8": 4, "w8a8": 8, "fp32": None}
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,21 @@ class Scheme:
     head: int | None = None  # bits of the last contraction, the LM head
     embedding: int | None = None  # bits of gathered rows
     kv: int | None = None  # bits of keys and values
+    # layers with bits of their own: patterns of their names; the first match counts
+    layers: tuple[tuple[str, int | None], ...] = ()
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether some contraction has a quantized weight."""
+        return bool(self.weight or any(bits for _, bits in self.layers))
+
+    def bits_of(self, weight: str, is_head: bool) -> int | None:
+        """Bits of the weight of a contraction, by its name."""
+        names = (weight.removesuffix(".weight"), weight)
+        for pattern, bits in self.layers:
+            if any(fnmatch.fnmatchcase(name, pattern) for name in names):
+                return bits
+        return self.head if is_head else self.weight
 
     @property
     def uses_engine(self) -> bool:
@@ -78,7 +95,7 @@ class Scheme:
 
     @classmethod
     def parse(cls, text: str) -> "Scheme":
-        """ "w4a8,group=64,head=i8,embedding=f32,activation=token" and the like."""
+        """ "w4a8,group=64,head=i8,embedding=f32,activation=token,fc1=w8a8" and the like."""
         name, *options = text.split(",")
         known = {
             "w4a8": cls(name, weight=4, head=4, embedding=8, kv=8),
@@ -97,10 +114,12 @@ class Scheme:
             )
         scheme = known[name]
         for option in options:
-            scheme = scheme._with(text, *option.partition("=")[::2])
+            scheme = scheme._with(text, *option.rpartition("=")[::2])
         return scheme
 
     def _with(self, text: str, key: str, value: str) -> "Scheme":
+        if self.name != "bf16" and key and value in _LAYER_BITS:
+            return replace(self, layers=(*self.layers, (key, _LAYER_BITS[value])))
         choices = {
             "group": _GROUPS,
             "head": _BITS,
@@ -114,7 +133,8 @@ class Scheme:
             )
             raise Error(
                 f"--quant '{text}': cannot read '{key}={value}'",
-                f"accepted after w4a8 or w8a8 are {accepted}",
+                f"accepted after w4a8 or w8a8 are {accepted}; after all but bf16 "
+                f"LAYER={'|'.join(_LAYER_BITS)}",
             )
         return replace(self, **{{"activation": "per_token"}.get(key, key): choices[key][value]})
 
@@ -325,10 +345,6 @@ def matrix(layer: nn.Module) -> torch.Tensor:
     return layer.weight.T if isinstance(layer, Conv1D) else layer.weight
 
 
-def bits_of(module: nn.Module, layer: nn.Module, scheme: Scheme) -> int | None:
-    return scheme.head if layer is head(module) else scheme.weight
-
-
 def head(module: nn.Module) -> nn.Module | None:
     return module.get_output_embeddings() if hasattr(module, "get_output_embeddings") else None
 
@@ -343,7 +359,7 @@ def rounded(
     """
     found = {}
     for name, layer in contractions(module).items():
-        if bits := bits_of(module, layer, scheme):
+        if bits := scheme.bits_of(name, layer is head(module)):
             weight = stored(name, bits)
             found[name] = weight or round_weight(matrix(layer), bits, scheme.group)
     return found

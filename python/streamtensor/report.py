@@ -7,6 +7,15 @@ from pathlib import Path
 from .errors import Error
 
 
+def frame(rows: list[dict]):
+    """A pandas.DataFrame of the rows, or the rows where pandas is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        return rows
+    return pandas.DataFrame(rows)
+
+
 @dataclass(frozen=True)
 class Resources:
     luts: int

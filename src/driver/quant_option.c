@@ -9,7 +9,7 @@ static const struct {
 	{ "w4a8", { .weight = 4, .head = 4, .embedding = 8, .group = 128, .state = 8 } },
 	{ "w8a8", { .weight = 8, .head = 8, .embedding = 8, .group = 128, .state = 8 } },
 	{ "bf16", { .bf16 = true, .state = 16 } },
-	{ "fp32", { 0 } },
+	{ "fp32", { .group = 128 } },
 };
 #define SCHEMES ((int)(sizeof schemes / sizeof *schemes))
 
@@ -37,6 +37,26 @@ static const struct {
 };
 #define QUANT_CHOICES ((int)(sizeof choices / sizeof *choices))
 
+/* PATTERN=w4a8, w8a8 or fp32: the layers with such names. */
+static bool apply_to_layers(struct arena *arena, struct quant_scheme *scheme, char *option)
+{
+	char *equals = strrchr(option, '=');
+	int i = 0;
+	while (equals && i < SCHEMES &&
+	        (schemes[i].scheme.bf16 || strcmp(schemes[i].name, equals + 1)))
+		i++;
+	if (!equals || equals == option || i == SCHEMES)
+		return false;
+	*equals = 0;
+	struct layer_bits *made = ARENA_ARRAY(arena, struct layer_bits, scheme->layers + 1);
+	if (scheme->layers)
+		memcpy(made, scheme->layer, (size_t)scheme->layers * sizeof *made);
+	made[scheme->layers++] = (struct layer_bits){ option, schemes[i].scheme.weight };
+	scheme->layer = made;
+	scheme->weights = scheme->weights || schemes[i].scheme.weight;
+	return true;
+}
+
 static bool apply(struct quant_scheme *scheme, const char *option)
 {
 	const char *equals = strchr(option, '=');
@@ -62,7 +82,8 @@ static bool quant_option_error(struct diag *diag, const char *text, const char *
 	diag_error(diag, NOWHERE, "--quant %s: '%s' cannot be read", text, part);
 	return diag_note(diag,
 	        "w4a8, w8a8, bf16 or fp32; after the first two also ,group=32|64|128|row "
-	        ",head=i4|i8|f32 ,embedding=i8|f32 ,kv=i8|bf16|f32 ,activation=group|token");
+	        ",head=i4|i8|f32 ,embedding=i8|f32 ,kv=i8|bf16|f32 ,activation=group|token; after "
+	        "all but bf16 ,LAYER=w4a8|w8a8|fp32, as lm_head=w8a8 or *.down_proj=fp32");
 }
 
 bool quant_parse(struct arena *arena, struct diag *diag, const char *text,
@@ -82,13 +103,17 @@ bool quant_parse(struct arena *arena, struct diag *diag, const char *text,
 		return quant_option_error(diag, text, rest);
 	struct quant_scheme *made = arena_copy(arena, &schemes[i].scheme, sizeof *made);
 	made->text = text;
+	made->weights = made->weight;
 	for (char *option = next; option; option = next) {
 		next = strchr(option, ',');
 		if (next)
 			*next++ = 0;
-		if (!made->weight || !apply(made, option))
+		bool read = !made->bf16 &&
+		        (apply_to_layers(arena, made, option) ||
+		                (made->weight && apply(made, option)));
+		if (!read)
 			return quant_option_error(diag, text, option);
 	}
-	*scheme = made->weight || made->bf16 ? made : NULL;
+	*scheme = made->weights || made->bf16 ? made : NULL;
 	return true;
 }

@@ -10,9 +10,18 @@
 #include "ir/dot.h"
 #include "options/choices.h"
 
+/* Bits of the weights of layers whose names match a shell pattern. */
+struct layer_bits {
+	const char *pattern;
+	int bits;
+};
+
 /* The scheme of --quant; bits 0: stays in floating point. */
 struct quant_scheme {
-	const char *text; /* text of the option */
+	const char *text;               /* text of the option */
+	const struct layer_bits *layer; /* layers with bits of their own; the first match counts */
+	int layers;
+	bool weights; /* some matmul has a quantized weight */
 	/* bits of matmul weights; of those of the last matmul (the output head) */
 	int weight, head;
 	int embedding;  /* bits of gathered rows */

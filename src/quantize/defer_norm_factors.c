@@ -72,7 +72,7 @@ static bool reader_allows(struct quantizer *q, const struct factor *factor, stru
 {
 	struct contraction c;
 	if (reader->code != OP_KERNEL || !contraction_match(q, reader, &c) ||
-	        !contraction_bits(q, reader) || c.x != through)
+	        !contraction_bits(q, &c) || c.x != through)
 		return false;
 	contraction_scheme(q, &c);
 	int64_t tokens = contraction_tokens(&c);
@@ -185,7 +185,7 @@ void take_deferred_factor(struct quantizer *q, struct contraction *c)
 bool defer_norm_factors(struct pass_context *context, struct module *module)
 {
 	struct quantizer q;
-	if (!context->quant || !context->quant->weight)
+	if (!context->quant || !context->quant->weights)
 		return true;
 	if (!quantizer_begin(&q, context, module))
 		return false;

@@ -150,7 +150,7 @@ static bool match_bias_consumer(struct quantizer *q, const struct bias_source *b
 {
 	struct contraction c;
 	if (reader->code != OP_KERNEL || !contraction_match(q, reader, &c) ||
-	        !contraction_bits(q, reader) || c.x != through)
+	        !contraction_bits(q, &c) || c.x != through)
 		return false;
 	const struct type *type = reader->operand[c.w]->type;
 	int axis = contraction_axis(&c);
@@ -220,7 +220,7 @@ static bool fold_norm_bias(struct quantizer *q, const struct bias_source *before
 bool fold_norm_biases(struct pass_context *context, struct module *module)
 {
 	struct quantizer q;
-	if (!context->quant || !context->quant->weight)
+	if (!context->quant || !context->quant->weights)
 		return true;
 	if (!quantizer_begin(&q, context, module))
 		return false;

@@ -1,9 +1,13 @@
 /* Matches kernels that are contractions with a weight, post(Σ x * w), and describes their loops:
  * those of tokens (they move x only), of outputs (w only) and of the reduction (both). */
 #include "quantize/quantize.h"
+#include <fnmatch.h>
+#include <string.h>
 
 /* Activations that share a scale where a whole row of weights has one. */
 #define GROUP 128
+/* Names of layers in a message. */
+#define NAMES_LISTED 12
 
 /* Is the kernel a sum, from 0, of products of two operands? */
 static bool is_product_of_operands(const struct kernel *kernel, int *x, int *w)
@@ -125,14 +129,85 @@ bool is_weight(const struct quantizer *q, const struct value *value)
 	        !function_argument_attr(q->main, value->index, KEY_STREAM_DERIVED_FROM);
 }
 
-int contraction_bits(const struct quantizer *q, const struct op *op)
+/* What the user calls the weight of a contraction; NULL: it has no name. */
+static const char *weight_name(const struct quantizer *q, const struct contraction *c)
 {
-	return op == q->head ? q->scheme->head : q->scheme->weight;
+	int index = c->op->operand[c->w]->index;
+	const struct attr *name = function_argument_attr(q->main, index, KEY_STREAM_NAME);
+	return name ? name->text : NULL;
+}
+
+/* The layer fc1 for the weight fc1.weight. */
+static char *layer_name(const struct quantizer *q, const char *weight)
+{
+	static const char ending[] = ".weight";
+	size_t length = strlen(weight), end = sizeof ending - 1;
+	bool ends = length > end && !strcmp(weight + length - end, ending);
+	return text_copy(q->module->arena, weight, ends ? length - end : length);
+}
+
+static bool matches(const struct quantizer *q, const char *pattern, const char *weight)
+{
+	return weight &&
+	        (!fnmatch(pattern, layer_name(q, weight), 0) || !fnmatch(pattern, weight, 0));
+}
+
+int contraction_bits(const struct quantizer *q, const struct contraction *c)
+{
+	const struct quant_scheme *scheme = q->scheme;
+	const char *name = scheme->layers ? weight_name(q, c) : NULL;
+	for (int i = 0; i < scheme->layers; i++)
+		if (matches(q, scheme->layer[i].pattern, name))
+			return scheme->layer[i].bits;
+	return c->op == q->head ? scheme->head : scheme->weight;
+}
+
+static bool unknown_layer(const struct quantizer *q, const char *pattern, const char *known)
+{
+	struct diag *diag = q->module->diag;
+	diag_error(diag, NOWHERE, "--quant %s: there is no layer '%s'", q->scheme->text, pattern);
+	return diag_note(diag, "layers with a weight that is multiplied: %s", known);
+}
+
+/* Adds a layer's name to the list, which ends with an ellipsis where it would be long. */
+static void list_layer(struct text *list, int *count, const char *name)
+{
+	if (++*count < NAMES_LISTED)
+		text_add(list, "%s%s", *count > 1 ? ", " : "", name);
+	else if (*count == NAMES_LISTED)
+		text_add_literal(list, ", …");
+}
+
+bool layers_are_known(const struct quantizer *q)
+{
+	struct arena *arena = q->module->arena;
+	struct text known = text_new(arena);
+	struct map listed = map_new(arena);
+	int count = 0;
+	bool *found = ARENA_ARRAY(arena, bool, q->scheme->layers + 1);
+	for (struct op *op = q->main->region[0]->first; op && q->scheme->layers; op = op->next) {
+		struct contraction c;
+		const char *name = NULL;
+		if (op->code == OP_KERNEL && contraction_match(q, op, &c))
+			name = weight_name(q, &c);
+		if (!name)
+			continue;
+		if (!map_get(&listed, name))
+			list_layer(&known, &count, layer_name(q, name));
+		map_set(&listed, name, op);
+		for (int i = 0; i < q->scheme->layers; i++)
+			found[i] = found[i] || matches(q, q->scheme->layer[i].pattern, name);
+	}
+	for (int i = 0; i < q->scheme->layers; i++)
+		if (!found[i])
+			return unknown_layer(
+			        q, q->scheme->layer[i].pattern, count ? known.data : "none");
+	return true;
 }
 
 void contraction_scheme(const struct quantizer *q, struct contraction *c)
 {
-	c->bits = contraction_bits(q, c->op);
+	c->bits = contraction_bits(q, c);
 	c->group = q->scheme->group || q->scheme->per_token ? q->scheme->group : GROUP;
 	c->row_scale = !q->scheme->group && !q->scheme->per_token;
 	c->per_token = q->scheme->per_token;

@@ -73,7 +73,9 @@ bool is_weight(const struct quantizer *q, const struct value *value);
 /* Matches a kernel as a contraction.  false: it is none with a weight. */
 bool contraction_match(const struct quantizer *q, struct op *op, struct contraction *c);
 /* Bits that the contraction's weight gets; 0: it stays in floating point. */
-int contraction_bits(const struct quantizer *q, const struct op *op);
+int contraction_bits(const struct quantizer *q, const struct contraction *c);
+/* Is there a layer for each pattern of --quant? false: after a diagnostic. */
+bool layers_are_known(const struct quantizer *q);
 /* Sets bits, group and scales of the contraction as --quant says. */
 void contraction_scheme(const struct quantizer *q, struct contraction *c);
 /* The dim of the weight that the whole reduction covers, in one digit or in several; -1: no

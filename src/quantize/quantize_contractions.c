@@ -15,7 +15,7 @@
 static void quantize_op(struct quantizer *q, struct op *op)
 {
 	struct contraction c;
-	if (!contraction_match(q, op, &c) || !contraction_bits(q, op))
+	if (!contraction_match(q, op, &c) || !contraction_bits(q, &c))
 		return;
 	contraction_scheme(q, &c);
 	take_deferred_factor(q, &c);
@@ -40,9 +40,9 @@ bool quantize_contractions(struct pass_context *context, struct module *module)
 	struct quantizer q;
 	if (!context->quant)
 		return true;
-	if (!quantizer_begin(&q, context, module))
+	if (!quantizer_begin(&q, context, module) || !layers_are_known(&q))
 		return false;
-	for (struct op *op = q.main->region[0]->first, *next; op && q.scheme->weight; op = next) {
+	for (struct op *op = q.main->region[0]->first, *next; op && q.scheme->weights; op = next) {
 		next = op->next;
 		if (op->code == OP_KERNEL)
 			quantize_op(&q, op);

@@ -64,8 +64,9 @@ def integers(module, found: dict[str, Packed], quant: str | None) -> dict[str, t
     """
     scheme = quantize.Scheme.parse(quant or "fp32")
     keeper, made = KeptWeights(found.get, scheme.group), {}
-    for name in quantize.contractions(module) if scheme.weight else ():
-        if weight := keeper(name, scheme.weight):
+    for name in quantize.contractions(module) if scheme.has_weights else ():
+        bits = scheme.bits_of(name, False)
+        if weight := bits and keeper(name, bits):
             made |= {f"{name}.q": weight.q, f"{name}.scale": weight.scale}
             if weight.group >= weight.q.shape[1]:  # else the compiler would round it
                 made[name] = None

@@ -14,6 +14,7 @@ from .. import options as compiler_options
 from ..design import Design
 from ..errors import Error
 from ..quantization import static_quantization
+from ..report import frame
 from . import design_trials
 
 # what can be minimized: the figures of a trial, in the order of its values
@@ -83,11 +84,7 @@ class Exploration:
         """
         front = {trial.number for trial in self.front}
         rows = [{**trial.row(), "pareto_optimal": trial.number in front} for trial in self.trials]
-        try:
-            import pandas
-        except ImportError:
-            return rows
-        return pandas.DataFrame(rows)
+        return frame(rows)
 
     def __repr__(self) -> str:
         lines = [f"Exploration of {len(self.trials)} trials, {len(self.front)} Pareto-optimal"]

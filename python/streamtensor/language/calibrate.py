@@ -54,7 +54,9 @@ def _gptq(module, scheme, prompts, progress) -> dict[str, Weight]:
         raise Error("gptq needs calibration prompts", "method rtn needs none")
     found: dict[str, Weight] = {}
     layers = quantize.contractions(module)
-    bits = {name: quantize.bits_of(module, layer, scheme) for name, layer in layers.items()}
+    bits = {
+        name: scheme.bits_of(name, layer is quantize.head(module)) for name, layer in layers.items()
+    }
     paths = {layer: path for path, layer in module.named_modules()}
     blocks = _blocks(module, [name for name, b in bits.items() if b])
     for i, names in enumerate(blocks):

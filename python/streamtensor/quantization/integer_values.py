@@ -1,5 +1,7 @@
 """Which values of a graph are read as integers, and which give them their scales."""
 
+from collections.abc import Callable
+
 import torch
 
 from . import integer_forms
@@ -13,10 +15,12 @@ class IntegerValues:
     values. An operator whose only reader is a ReLU gives that value at once: `value_of`.
     """
 
-    def __init__(self, module: torch.fx.GraphModule):
+    def __init__(self, module: torch.fx.GraphModule, takes: Callable[[str], bool]):
         self.module, self.nodes = module, list(module.graph.nodes)
         found = {node: contraction(module, node) for node in self.nodes}
-        self.layers = {node: layer for node, layer in found.items() if layer and _fits(layer)}
+        fitting = {node: layer for node, layer in found.items() if layer and _fits(layer)}
+        self.known = list(fitting.values())
+        self.layers = {node: layer for node, layer in fitting.items() if takes(layer.name)}
         self._bounded = {
             node: next(iter(node.users))
             for node in self.nodes

@@ -12,10 +12,12 @@ gives f32. The module's inputs and results stay what they were.
 What `quantized` returns is the same arithmetic in PyTorch, and what a design is compiled from.
 """
 
+import fnmatch
 from dataclasses import dataclass
 
 import torch
 
+from .. import options as compiler_options
 from ..checkpoints import torchao_weights
 from ..errors import Error
 from ..lowering import graph
@@ -25,12 +27,21 @@ from .integer_forms import aten, attribute, contraction
 
 @dataclass(frozen=True)
 class IntegerScheme:
-    """A parsed scheme, "int8" with its settings."""
+    """A parsed scheme: "int8" with its settings, and layers that are other than the rest, as in
+    "int8,fc=fp32" or "fp32,conv1=int8".
+    """
 
     range: str = "max"  # how the range of activations is found
     weight: int = 8  # bits of the weights
     # bits of the integers that sums are multiplied by; None: f32, as onnxruntime has it
     multiplier: int | None = None
+    every: bool = True  # whether layers are integers that `layers` does not name
+    # patterns of the names of layers, and whether these are integers; the first match counts
+    layers: tuple[tuple[str, bool], ...] = ()
+
+    def takes(self, layer: str) -> bool:
+        matches = (yes for pattern, yes in self.layers if fnmatch.fnmatchcase(layer, pattern))
+        return next(matches, self.every)
 
     @classmethod
     def parse(cls, text: str) -> "IntegerScheme":
@@ -39,21 +50,27 @@ class IntegerScheme:
             "weight": {"i8": 8, "i4": 4},
             "multiplier": {"f32": None, "i16": 16, "i18": 18},
         }
-        found = {}
-        for option in text.split(",")[1:]:
-            key, _, value = option.partition("=")
+        name, *options = text.split(",")
+        found, layers = {"every": name == "int8"}, {"int8": True, "fp32": False}
+        for option in options:
+            key, _, value = option.rpartition("=")
+            if key and value in layers:
+                found["layers"] = (*found.get("layers", ()), (key, layers[value]))
+                continue
             if value not in choices.get(key, ()):
                 accepted = "; ".join(f"{each}={'|'.join(of)}" for each, of in choices.items())
                 raise Error(
                     f"--quant '{text}': cannot read '{option}'",
-                    f"accepted after int8 are {accepted}",
+                    f"accepted after int8 are {accepted}; LAYER=int8|fp32",
                 )
             found[key] = choices[key][value]
         return cls(**found)
 
 
 def is_integer_scheme(quant: str | None) -> bool:
-    return quant is not None and quant.partition(",")[0] == "int8"
+    """Whether it has layers in integers with static ranges: "int8", or "fp32,LAYER=int8"."""
+    name, *options = (quant or "fp32").split(",")
+    return name == "int8" or (name == "fp32" and any(each.endswith("=int8") for each in options))
 
 
 def applied(module, example_inputs, quant: str | None, calibration):
@@ -68,11 +85,12 @@ def applied(module, example_inputs, quant: str | None, calibration):
     return module, quant
 
 
-def quantized(module, example_inputs, calibration, quant: str = "int8") -> torch.fx.GraphModule:
+def quantized(module, example_inputs, calibration, quant="int8") -> torch.fx.GraphModule:
     """The module in integer arithmetic, as a module of the same inputs and results.
 
     calibration: batches of inputs, each as `module` takes them, or a file or folder of them.
     """
+    quant = compiler_options.scheme_text(quant)
     scheme = IntegerScheme.parse(quant)
     module, _ = torchao_weights.opened(module)
     several = isinstance(example_inputs, (tuple, list))
@@ -83,7 +101,8 @@ def quantized(module, example_inputs, calibration, quant: str = "int8") -> torch
     _slice_parts(exact.graph)
     _bound_first(exact.graph)
     _fold_norms(exact)
-    values = integer_values.IntegerValues(exact)
+    values = integer_values.IntegerValues(exact, scheme.takes)
+    _check_layers(quant, scheme, values)
     if not values.layers:
         raise Error(
             "int8 finds no layer to quantize",
@@ -94,6 +113,25 @@ def quantized(module, example_inputs, calibration, quant: str = "int8") -> torch
     scales = {node: _scale(found[node], top) for node, top in tops.items()}
     bits = scheme.weight, scheme.multiplier
     return integer_graph.Rewriter(values, scales, bits).run()
+
+
+def layers(module, example_inputs) -> list[str]:
+    """The names of the layers that int8 quantizes."""
+    exact = graph.exported_graph(module, example_inputs)
+    found = integer_values.IntegerValues(exact, lambda layer: True).known
+    return list(dict.fromkeys(layer.name for layer in found))
+
+
+def _check_layers(quant: str, scheme: IntegerScheme, values) -> None:
+    """Rejects names of layers that there are not."""
+    known = [layer.name for layer in values.known]
+    for pattern, _ in scheme.layers:
+        if not fnmatch.filter(known, pattern):
+            raise Error(
+                f"quant='{quant}': there is no layer '{pattern}'",
+                f"layers with a weight that is multiplied: {', '.join(known[:12]) or 'none'}"
+                + (", …" if len(known) > 12 else ""),
+            )
 
 
 def _check_mode(module) -> None:
