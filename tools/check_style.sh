@@ -127,6 +127,7 @@ import_direction | rule "imports go one way between the packages of python/strea
 full_rooms | rule "no room with more than 30 .c or .py files"
 call_circles | rule "no circle of calls between rooms, none of more than ten files (tools/call_graph.py)"
 unformatted | rule "clang-format and ruff change nothing"
+{ .venv/bin/mypy --cache-dir /dev/null --no-error-summary 2>&1 || true; } | rule "mypy agrees with the types of what users call"
 counted_rules | rule "no count of tools/style_counts.json rises"
 mentions_outside | rule "the tree names nothing outside itself"
 trailing_space | rule "no white space at the end of a line"

@@ -1,6 +1,16 @@
 """StreamTensor: compiles PyTorch models into stream dataflow accelerators."""
 
+from typing import TYPE_CHECKING
+
 from .errors import Error
+
+if TYPE_CHECKING:  # else they are imported on first use
+    from .api import Exported, compile, export
+    from .design import Design, load
+    from .dynamo import backend, last_design
+    from .exploration.explore import explore
+    from .layer_costs import sensitivity
+    from .quantization.static_quantization import quantized
 
 __version__ = "0.1.0"
 __all__ = [

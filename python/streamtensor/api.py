@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -173,6 +173,7 @@ def _buffers(lowered: graph.Lowered, tensors: dict, call: Call | None) -> dict[s
 
 def call_of(example_inputs, lowered: graph.Lowered) -> Call:
     """How a module is called that is called with such inputs."""
+    assert lowered.form is not None  # it is None of language models only
     return Call(call_form.Arguments.of(_listed(example_inputs)), lowered.form, lowered.written)
 
 
@@ -211,7 +212,7 @@ def lower(
     ports = [graph.Port(name, "input") for name in names]
     with _exporting:
         module = decomposed_integers.applied(module, inputs)
-        tensors = graph.named_tensors(module)
+        tensors: dict[str, Any] = graph.named_tensors(module)
         outputs = [graph.Port(name, "output") for name in results]
         lowered = graph.lower(module, inputs, ports, tensors, outputs, attributes)
     _warn_of_doubles(lowered, tensors)

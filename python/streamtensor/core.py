@@ -76,7 +76,7 @@ def compile_design(
         list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     ) as process:
         try:
-            for line in process.stderr:
+            for line in process.stderr or ():
                 word, _, name = line.rstrip("\n").partition(" ")
                 stage(name) if word == "stage" else messages.append(line)
         except BaseException:

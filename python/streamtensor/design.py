@@ -21,7 +21,7 @@ from . import core, saved_call
 from . import options as compiler_options
 from .errors import Error
 from .lowering.graph import ELEMENTS, Port, Signature
-from .report import Report, frame
+from .report import Report, frame, shown
 from .saved_call import Call
 
 _ERROR_SIZE = 4096
@@ -229,7 +229,7 @@ class Design:
         names = ["name", "layer", "busy_cycles", "stall_cycles", "lanes", "dsps"]
         heads = "".join(f"<th>{name}</th>" for name in names)
         rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(row[n] or 0))}</td>" for n in names) + "</tr>"
+            "<tr>" + "".join(f"<td>{html.escape(shown(row[n]))}</td>" for n in names) + "</tr>"
             for row in self.report.rows()[:8]
         )
         return f"<p>{told}</p><table><tr>{heads}</tr>{rows}</table>"

@@ -14,7 +14,7 @@ options: those of `streamtensor.compile`, as {"clock": 250}.
 import warnings
 import weakref
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -98,7 +98,8 @@ class _Compiled(NamedTuple):
 
 class _GraphRunner:
     def __init__(self, module, fallback: bool, settings: compiler_options.Settings):
-        self._module, self._designs = module, {}
+        self._module = module
+        self._designs: dict[Any, Any] = {}
         self._fallback, self._settings = fallback, settings
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         self._fixed = [
@@ -163,7 +164,10 @@ class _GraphRunner:
     def _build(self, arguments) -> _Compiled:
         plans = layouts(self._module, arguments)
         wanted = [plan is not None and plan.of_input is None for plan in plans]
-        pattern, inputs, weights, places = [], [], {}, []
+        pattern: list[tuple[str, Any]] = []
+        inputs: list[torch.Tensor] = []
+        weights: dict[str, torch.Tensor] = {}
+        places: list[int] = []
         for place, (value, fixed, name) in enumerate(zip(arguments, self._fixed, self._names)):
             if not isinstance(value, torch.Tensor):
                 pattern.append(("value", value))
@@ -174,7 +178,7 @@ class _GraphRunner:
                 pattern.append(("input", len(inputs)))
                 inputs.append(value.detach())
                 places.append(place)
-        results = []
+        results: list[Any] = []
         function = _FlattenedGraph(
             self._module, pattern, wanted, lambda found: results.__setitem__(slice(None), found)
         )

@@ -19,7 +19,7 @@ _ALL = "all layers"
 _SCHEMES = ("w4a8", "w8a8", "int8")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sensitivity:
     """Rows of layers, most costly first. Errors are those of the module's results."""
 
@@ -40,7 +40,7 @@ class Sensitivity:
     def _rows(self) -> list[LayerDifference]:
         return [*self.layers, self.whole]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         wide = max(len(each.layer) for each in self._rows())
         lines = [f"{self.scheme + ' in':{wide}}  largest error  rms error  SNR, dB"]
         lines += [

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
+from typing import Any
 
 from . import core
 from .errors import Error
@@ -46,18 +47,13 @@ def _listed(compiler: Path) -> list[dict]:
 
 @functools.cache
 def _table(compiler: Path, command: str) -> dict[str, Option]:
-    members = Option.__dataclass_fields__
-    return {
-        row["name"]: Option(
-            **{
-                key: tuple(each) if key == "words" else each
-                for key, each in row.items()
-                if key in members
-            }
-        )
-        for row in _listed(compiler)
-        if row["package"] and command in row["commands"]
-    }
+    rows = [row for row in _listed(compiler) if row["package"] and command in row["commands"]]
+    return {row["name"]: _option(row) for row in rows}
+
+
+def _option(row: dict[str, Any]) -> Option:
+    found = {key: each for key, each in row.items() if key in Option.__dataclass_fields__}
+    return Option(**{**found, "words": tuple(found.get("words", ()))})
 
 
 def table(command: str = "compile") -> dict[str, Option]:
@@ -121,7 +117,7 @@ def with_platform(found: Settings) -> Settings:
     """The settings with the platform that the compiler would take, so that it says no more of
     it.
     """
-    return found if "platform" in found else {"platform": [default("platform")], **found}
+    return found if "platform" in found else {"platform": [default("platform") or ""], **found}
 
 
 def _texts(key: str, option: Option, value) -> list[str]:
@@ -131,7 +127,7 @@ def _texts(key: str, option: Option, value) -> list[str]:
     if value is None or (option.kind == "flag" and not value):
         return []
     if option.name == "quant":
-        return [scheme_text(value)]
+        return [str(scheme_text(value))]
     if isinstance(value, bool) and option.kind != "flag":
         raise Error(f"{key} is {value!r}", f"accepted is {option.value}")
     if option.kind != "list":
@@ -159,7 +155,7 @@ def value(found: Settings, name: str, command: str = "compile") -> str | None:
 
 def count(found: Settings, name: str, command: str) -> int:
     """The value of an option that counts, 4K for 4096."""
-    text = value(found, name, command)
+    text = value(found, name, command) or "0"
     shift = 10 * (1 + "KMGT".index(text[-1])) if text[-1] in "KMGT" else 0
     return int(text.rstrip("KMGT")) << shift
 

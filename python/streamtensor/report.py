@@ -1,18 +1,52 @@
 """What a design's report.json says, with types and with units in the names."""
 
+import html
 import json
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from .errors import Error
 
 
+def shown(value) -> str:
+    """The value in a table; nothing for None."""
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else f"{value}"
+
+
+class Rows(list):
+    """A list of dictionaries, shown as a table of all their keys."""
+
+    def _texts(self) -> list[list[str]]:
+        names = list(dict.fromkeys(name for row in self for name in row))
+        return [names, *([shown(row.get(name)) for name in names] for row in self)]
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no rows"
+        texts = self._texts()
+        widths = [max(map(len, column)) for column in zip(*texts)]
+        return "\n".join(
+            "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip()
+            for row in texts
+        )
+
+    def _repr_html_(self) -> str:
+        heads, *rows = (
+            [html.escape(text) for text in row]
+            for row in (self._texts() if self else [["no rows"]])
+        )
+        first = "".join(f"<th>{text}</th>" for text in heads)
+        others = ("<tr>" + "".join(f"<td>{text}</td>" for text in row) + "</tr>" for row in rows)
+        return f"<table><tr>{first}</tr>{''.join(others)}</table>"
+
+
 def frame(rows: list[dict]):
-    """A pandas.DataFrame of the rows, or the rows where pandas is not installed."""
+    """A pandas.DataFrame of the rows, or a list of them where pandas is not installed."""
     try:
         import pandas
     except ImportError:
-        return rows
+        return Rows(rows)
     return pandas.DataFrame(rows)
 
 
@@ -51,19 +85,21 @@ class Kernel:
     @property
     def stall_cycles(self) -> int | None:
         """Cycles in which it waits for words, for space or for memory."""
-        waits = (self.input_wait_cycles, self.output_wait_cycles, self.memory_wait_cycles)
-        return None if None in waits else sum(waits)
+        every = (self.input_wait_cycles, self.output_wait_cycles, self.memory_wait_cycles)
+        waits = [each for each in every if each is not None]
+        return sum(waits) if len(waits) == len(every) else None
 
     @classmethod
     def of(cls, found: dict) -> "Kernel":
-        return cls(
+        figures: list[Any] = [
             found["name"],
             found.get("layer"),
             found.get("line"),
             found["cycles"],
             *(found.get(f"{kind}_wait") for kind in ("input", "output", "memory")),
             *(found[key] for key in ("ii", "unroll", "dsp", "lut", "bram18", "uram", "die")),
-        )
+        ]
+        return cls(*figures)
 
 
 @dataclass(frozen=True)
@@ -90,6 +126,11 @@ class Report:
     launch_mj: float
     used: Resources
     available: Resources
+    # of networks for images: from one image's entry to its result, between images that follow one
+    # another, and the images of launches
+    image_latency_cycles: int | None
+    interval_cycles: int | None
+    images_per_s: float | None
     memory_ports: int
     fifo_bytes: int
     converter_bytes: int
@@ -105,7 +146,7 @@ class Report:
                 f"{folder}: the design has no report.json: it was moved or deleted",
                 "accepted is a design folder; compile it again",
             ) from None
-        cycles = found["cycles"]
+        cycles, images = found["cycles"], found.get("images", {})
         return cls(
             **{key: found[key] for key in ("name", "platform", "clock_mhz", "quant")},
             **{key: found[key] for key in ("latency_ms", "termination")},
@@ -121,6 +162,9 @@ class Report:
             launch_mj=found["energy"]["launch_mj"],
             used=Resources.of(found["resources"]),
             available=Resources.of(found["available"]),
+            image_latency_cycles=images.get("latency_cycles"),
+            interval_cycles=images.get("interval_cycles"),
+            images_per_s=images.get("per_s"),
             memory_ports=found["ports"],
             fifo_bytes=found["fifos"]["bytes"],
             converter_bytes=found["converters"]["bytes"],

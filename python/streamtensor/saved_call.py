@@ -158,10 +158,10 @@ def _call(data: dict | None) -> Call | None:
     if data is None:
         return None
     arguments, results = (
-        kind(
+        (
             tuple(_leaf(leaf) for leaf in data[name]["leaves"]),
             _pytree.treespec_loads(data[name]["structure"]),
         )
-        for name, kind in (("arguments", Arguments), ("results", Results))
+        for name in ("arguments", "results")
     )
-    return Call(arguments, results, data["written"])
+    return Call(Arguments(*arguments), Results(*results), data["written"])

@@ -9,6 +9,7 @@ import math
 import pytest
 import torch
 from conftest import stc
+from torch import nn
 
 import streamtensor
 from streamtensor import api, cli
@@ -115,3 +116,13 @@ def test_figures_of_a_difference():
     assert LayerDifference.of("a", expected, expected, False).snr_db == math.inf
     clipped = LayerDifference.of("a", expected.clamp(max=3), expected, True)
     assert clipped.saturated_share == 0.25
+
+
+def test_kernels_of_a_network_in_integers_have_their_layers(core_built):
+    network = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 16, 5)
+    ).eval()
+    image = torch.randn(1, 3, 6, 6)
+    with streamtensor.compile(network, (image,), quant="int8", calibration=[image]) as design:
+        layers = {each.layer for each in design.report.kernels if each.dsps}
+        assert layers == {"0", "3"}

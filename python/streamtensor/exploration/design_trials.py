@@ -138,8 +138,26 @@ def search_space(platform: str) -> list[dict]:
 
 
 def space(task: Task) -> list[dict]:
-    """What the trials of a task may vary."""
-    return [each for each in search_space(task.platform) if each["name"] not in task.fixed]
+    """What the trials of a task may vary. No kernel may have more DSPs than the design."""
+    found = [each for each in search_space(task.platform) if each["name"] not in task.fixed]
+    most = _dsp_limit(task)
+    for choice in found:
+        if most and choice["name"] == "kernel-dsp":
+            usual, others = choice["default"], choice["candidates"]
+            below = {min(each, most) for each in others if each != usual}
+            choice["candidates"] = sorted({*below, usual})
+    return found
+
+
+def _dsp_limit(task: Task) -> int | None:
+    """The DSPs that --max-dsp allows, a number or a part of those of the platform."""
+    if "--max-dsp" not in task.constraints:
+        return None
+    text = task.constraints[task.constraints.index("--max-dsp") + 1]
+    if not text.endswith("%"):
+        return int(text)
+    has = core.run_json("platforms", "--platform", task.platform)[0]["dsp"]
+    return int(has * float(text[:-1]) / 100)
 
 
 # --- workers

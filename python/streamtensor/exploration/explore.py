@@ -135,6 +135,8 @@ def explore(
     clock=250, max_dsp="50%".
     """
     _check_objectives(objectives)
+    if "trials" in options:
+        raise compiler_options.unknown("trials", "explore", ["budget"], "its documentation")
     given = compiler_options.settings(
         {"platform": platform, "trials": budget, **options}, "explore", ["objectives", "budget"]
     )
@@ -151,10 +153,13 @@ def explore(
     task = design_trials.task(lowered.text, given, scheme)
     crew = design_trials.crew(workers, scheduler)
 
+    of_designs = compiler_options.table("compile")
+    kept = {name: each for name, each in options.items() if name.replace("_", "-") in of_designs}
+
     def build(output, **chosen) -> Design:
         return api.compile(
             module, example_inputs, platform, output, names, quant, calibration, shapes,
-            **{**options, **{name.replace("-", "_"): each for name, each in chosen.items()}},
+            **{**kept, **{name.replace("-", "_"): each for name, each in chosen.items()}},
         )  # fmt: skip
 
     with _folder(storage) as folder, contextlib.closing(crew):

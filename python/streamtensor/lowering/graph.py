@@ -256,7 +256,9 @@ def exported_graph(module: torch.nn.Module, inputs: tuple) -> torch.fx.GraphModu
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
-            program = _export(module, inputs).run_decompositions({})
+            program = _export(module, inputs)
+            layer_names.keep_called(program.graph)
+            program = program.run_decompositions({})
             _check_shapes(program)
             made = program.module()
     except Error:

@@ -22,9 +22,12 @@ _NUMBER = re.compile(r'"[^"]*":(\d+):\d+')
 def told(module: torch.nn.Module):
     """Nodes that are traced meanwhile know which part of the module they come from."""
     paths = {id(part): name for name, part in module.named_modules() if name}
+    graphs = {id(part) for part in module.modules() if _has_layers(part)}
     call = torch.nn.Module.__call__
 
     def named(part, *arguments, **options):
+        if id(part) in graphs and traceback.has_preserved_node_meta():
+            return torch.fx.Interpreter(part).run(*arguments)
         path = paths.get(id(part))
         if path is None or not traceback.has_preserved_node_meta():
             return call(part, *arguments, **options)
@@ -43,6 +46,18 @@ def told(module: torch.nn.Module):
         torch.nn.Module.__call__ = call
 
 
+def _has_layers(part: torch.nn.Module) -> bool:
+    """Whether it is a graph whose nodes know their layers: then these run one by one."""
+    graph = part.graph if isinstance(part, torch.fx.GraphModule) else torch.fx.Graph()
+    return any(_KEY in (node.meta.get("custom") or ()) for node in graph.nodes)
+
+
+def assign(nodes, path: str) -> None:
+    """These nodes of a graph module come from that part."""
+    for node in nodes:
+        node.meta["custom"] = {_KEY: path}
+
+
 def say(path: str) -> None:
     """What is traced from here on comes from this part."""
     traceback.current_meta["custom"] = {_KEY: path}
@@ -51,12 +66,20 @@ def say(path: str) -> None:
 def keep(graph: torch.fx.Graph) -> None:
     """Writes the paths into stack traces, right after tracing."""
     for node in graph.nodes:
-        path = (node.meta.get("custom") or {}).get(_KEY)
-        if path and node.op == "call_function":
-            trace = node.meta.get("stack_trace") or ""
-            node.meta["stack_trace"] = (
-                f'{trace}\n  File "<layer {path}>", line 0, in forward\n    -'
-            )
+        _write(node, (node.meta.get("custom") or {}).get(_KEY))
+
+
+def keep_called(graph: torch.fx.Graph) -> None:
+    """The same for a module that was traced by itself: PyTorch notes which part was called."""
+    for node in graph.nodes:
+        called = list((node.meta.get("nn_module_stack") or {}).values())
+        _write(node, called[-1][0] if called else None)
+
+
+def _write(node: torch.fx.Node, path: str | None) -> None:
+    if path and node.op == "call_function":
+        trace = node.meta.get("stack_trace") or ""
+        node.meta["stack_trace"] = f'{trace}\n  File "<layer {path}>", line 0, in forward\n    -'
 
 
 def of(node: torch.fx.Node) -> str:

@@ -1,10 +1,11 @@
 """Rewrites a graph of operators on real numbers to one on integers, where values have scales."""
 
+import itertools
 import math
 
 import torch
 
-from ..lowering import integer_operators, spatial_decompositions
+from ..lowering import integer_operators, layer_names, spatial_decompositions
 from . import integer_forms
 from .integer_forms import aten, attribute, bounds, shape_of
 from .integer_values import IntegerValues
@@ -28,7 +29,11 @@ class Rewriter:
     def run(self) -> torch.fx.GraphModule:
         self._graph.set_codegen(self._values.module.graph._codegen)
         for node in self._values.nodes:
+            last = next(iter(reversed(self._graph.nodes)), None)
             self._rewrite(node)
+            made = itertools.takewhile(lambda each: each is not last, reversed(self._graph.nodes))
+            if path := layer_names.of(node):
+                layer_names.assign(made, path)
         self._graph.eliminate_dead_code()
         used = {node.target for node in self._graph.nodes if node.op == "get_attr"}
         kept = {name: value for name, value in self._attributes.items() if name in used}

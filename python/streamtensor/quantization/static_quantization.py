@@ -14,6 +14,7 @@ What `quantized` returns is the same arithmetic in PyTorch, and what a design is
 
 import fnmatch
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -45,13 +46,14 @@ class IntegerScheme:
 
     @classmethod
     def parse(cls, text: str) -> "IntegerScheme":
-        choices = {
+        choices: dict[str, dict] = {
             "range": {each: each for each in activation_ranges.METHODS},
             "weight": {"i8": 8, "i4": 4},
             "multiplier": {"f32": None, "i16": 16, "i18": 18},
         }
         name, *options = text.split(",")
-        found, layers = {"every": name == "int8"}, {"int8": True, "fp32": False}
+        found: dict[str, Any] = {"every": name == "int8"}
+        layers: dict[str, bool] = {"int8": True, "fp32": False}
         for option in options:
             key, _, value = option.rpartition("=")
             if key and value in layers:
@@ -200,7 +202,8 @@ def _fold_norms(module: torch.fx.GraphModule) -> None:
             own is None and each is not None for own, each in zip(norm, node.args[1:5])
         ):
             continue
-        scale, shift, mean, variance = (None if each is None else each.double() for each in norm)
+        scale, shift = (None if each is None else each.double() for each in norm[:2])
+        mean, variance = (each.double() for each in norm[2:])
         factor = torch.rsqrt(variance + node.args[6])
         factor = factor if scale is None else factor * scale
         bias = -mean if layer.bias is None else layer.bias.double() - mean
