@@ -4,8 +4,9 @@
     growth.py --write       writes bench/results/growth.md
 
 An operator, alone on the board, is compiled at three sizes; an axis of a small network is doubled.
-A row gives the cycles of a launch, the larger bound of memory and products, the compiler's seconds
-of a CPU and its peak memory. The exponents are fitted through the sizes: 1 is linear.
+A row gives the cycles of a launch, the larger bound of memory and of products by the DSPs that
+kernels may have, the compiler's seconds of a CPU and its peak memory. The exponents are fitted
+through the sizes: 1 is linear.
 """
 
 import json
@@ -20,11 +21,13 @@ from common import ROOT, STC, script_arguments
 
 RESULTS = ROOT / "bench" / "results" / "growth.md"
 LONGEST = 300  # seconds of a compilation
+DSP_SHARE = 0.6  # of the card for kernels
+DSP = 5  # of a product and its sum in f32
 HEAD = [
     "# Growth",
     "",
     "Launches of one operator or a small network on the u55c; `bench/growth.py --write` makes the",
-    "table. Bound: the larger of memory and products, without the launch itself.",
+    "table. Bound: the larger of memory, and of products by 60 % of the DSPs, without the launch.",
     "",
     "| what | size | cycles | bound | % | compile s | peak MiB |",
     "|---|---|---|---|---|---|---|",
@@ -47,11 +50,12 @@ def measure(source: Path) -> dict | None:
     report = json.loads((design / "report.json").read_text())
     bounds = report["bounds"]
     cycles = report["cycles"]
+    a_ms = report["clock_mhz"] * 1e3
+    products = bounds.get("mac_ms", 0) * a_ms * report.get("products", {"built": 0})["built"]
+    dsp = report["available"]["dsp"]
     return {
         "cycles": cycles.get("simulated", cycles["model"]),
-        "bound": max(bounds.get("memory_ms", 0), bounds.get("mac_ms", 0))
-        * report["clock_mhz"]
-        * 1e3,
+        "bound": max(bounds.get("memory_ms", 0) * a_ms, products / (dsp * DSP_SHARE / DSP)),
         "seconds": usage.ru_utime + usage.ru_stime,
         "peak": usage.ru_maxrss / 1024,
     }

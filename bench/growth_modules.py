@@ -6,6 +6,7 @@ starts it holds.
 """
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
 
 import streamtensor  # noqa: E402
 
@@ -27,12 +29,67 @@ class Function(nn.Module):
         return self.function(*inputs)
 
 
-def _of_vectors(function, count: int = 1):
-    return lambda size: (Function(function), tuple(torch.zeros(size) for _ in range(count)))
+def _of(function, *shapes):
+    """Module of a function whose inputs have these shapes, of which each says what it is at a
+    size."""
+    return lambda size: (
+        Function(function),
+        tuple(torch.zeros(shape(size)) for shape in shapes),
+    )
 
 
-def _of_squares(function, count: int = 1):
-    return lambda size: (Function(function), tuple(torch.zeros(size, size) for _ in range(count)))
+def _vector(size):
+    return (size,)
+
+
+def _square(size):
+    return size, size
+
+
+def _image(size):
+    """of 64 channels"""
+    return 1, 64, size, size
+
+
+def _heads(size):
+    """of 8 heads of 64 numbers"""
+    return 1, 8, size, 64
+
+
+def _indexed(function, count):
+    """The second input is `count` numbers of rows."""
+    return lambda size: (
+        Function(function),
+        (torch.zeros(size, 64), torch.zeros(count(size), dtype=torch.int64)),
+    )
+
+
+def _attention(q, k, v):
+    return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def _layer_norm(x):
+    return functional.layer_norm(x, x.shape[1:])
+
+
+def _scatter(x, at):
+    return torch.zeros_like(x).index_add(0, at, x)
+
+
+def _dft(real, imaginary):
+    """Of every row, as two products with tables."""
+    count = real.shape[-1]
+    turn = torch.arange(count, dtype=torch.float64).outer(torch.arange(count)) / count
+    c, s = ((2 * math.pi * turn).cos().float(), (2 * math.pi * turn).sin().float())
+    return real @ c + imaginary @ s, imaginary @ c - real @ s
+
+
+def _module(make, *shapes):
+    return lambda size: (make(size), tuple(torch.zeros(shape(size)) for shape in shapes))
+
+
+def _mlp(_):
+    return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 10))
 
 
 def _layers(count: int, width: int = 32, rows: int = 4):
@@ -42,19 +99,56 @@ def _layers(count: int, width: int = 32, rows: int = 4):
     return nn.Sequential(*layers), (torch.zeros(rows, widths[0]),)
 
 
-VECTORS, SQUARES = (1 << 16, 1 << 18, 1 << 20), (256, 512, 1024)
+VECTORS, SQUARES = (1 << 18, 1 << 22, 1 << 26), (512, 2048, 8192)
+IMAGES, PRODUCTS = (64, 256, 1024), (64, 128, 256)
 OPERATORS = {
-    "relu": (_of_vectors(torch.relu), VECTORS),
-    "add": (_of_vectors(torch.add, 2), VECTORS),
-    "sum": (_of_vectors(torch.sum), VECTORS),
-    "softmax": (_of_vectors(lambda x: x.softmax(0)), VECTORS),
-    "cumsum": (_of_vectors(lambda x: x.cumsum(0)), VECTORS),
-    "cumprod": (_of_vectors(lambda x: x.cumprod(0)), VECTORS),
-    "cumsum of rows": (_of_squares(lambda x: x.cumsum(1)), SQUARES),
-    "transpose": (_of_squares(lambda x: x.t().contiguous()), SQUARES),
-    "sum of columns": (_of_squares(lambda x: x.sum(0)), SQUARES),
-    "layer norm": (_of_squares(lambda x: nn.functional.layer_norm(x, x.shape[1:])), SQUARES),
-    "matmul": (_of_squares(torch.matmul, 2), (64, 128, 256)),
+    "relu": (_of(torch.relu, _vector), VECTORS),
+    "add": (_of(torch.add, _vector, _vector), VECTORS),
+    "add a row": (_of(torch.add, _square, _vector), SQUARES),
+    "add a column": (_of(lambda x, y: x + y.unsqueeze(1), _square, _vector), SQUARES),
+    "where": (_of(lambda x, y: torch.where(x > 0, x, y), _vector, _vector), VECTORS),
+    "sum": (_of(torch.sum, _vector), VECTORS),
+    "argmax": (_of(torch.argmax, _vector), VECTORS),
+    "sum of rows": (_of(lambda x: x.sum(1), _square), SQUARES),
+    "sum of columns": (_of(lambda x: x.sum(0), _square), SQUARES),
+    "mean and variance": (_of(lambda x: (x.mean(1), x.var(1)), _square), SQUARES),
+    "layer norm": (_of(_layer_norm, _square), SQUARES),
+    "RMS norm": (_of(lambda x: functional.rms_norm(x, x.shape[1:]), _square), SQUARES),
+    "softmax": (_of(lambda x: x.softmax(0), _vector), VECTORS),
+    "softmax of rows": (_of(lambda x: x.softmax(1), _square), SQUARES),
+    "cumsum": (_of(lambda x: x.cumsum(0), _vector), VECTORS),
+    "cumprod": (_of(lambda x: x.cumprod(0), _vector), VECTORS),
+    "cumsum of rows": (_of(lambda x: x.cumsum(1), _square), (256, *SQUARES)),
+    "transpose": (_of(lambda x: x.t().contiguous(), _square), SQUARES),
+    "concat": (_of(lambda x, y: torch.cat((x, y), 1), _square, _square), SQUARES),
+    "slice": (_of(lambda x: x[:, : x.shape[1] // 2].contiguous(), _square), SQUARES),
+    "gather": (_indexed(lambda x, at: x[at], lambda size: size // 2), (1 << 12, 1 << 16, 1 << 20)),
+    "scatter": (_indexed(_scatter, lambda size: size), (1 << 8, 1 << 10, 1 << 12)),
+    "max pool": (_of(lambda x: functional.max_pool2d(x, 2), _image), IMAGES),
+    "depthwise 3x3": (
+        _module(lambda _: nn.Conv2d(64, 64, 3, padding=1, groups=64), _image),
+        IMAGES,
+    ),
+    "pointwise": (_module(lambda _: nn.Conv2d(64, 64, 1), _image), IMAGES),
+    "convolution 3x3": (_module(lambda _: nn.Conv2d(64, 64, 3, padding=1), _image), IMAGES),
+    "matmul": (_of(torch.matmul, _square, _square), PRODUCTS),
+    "attention": (_of(_attention, _heads, _heads, _heads), PRODUCTS),
+    "linear, one row": (
+        _module(lambda size: nn.Linear(size, size), lambda size: (1, size)),
+        (512, 2048, 4096),
+    ),
+    "linear, 64 rows": (
+        _module(lambda size: nn.Linear(size, 4 * size), lambda size: (64, size)),
+        (256, 512, 1024),
+    ),
+    "MLP 784-512-10": (_module(_mlp, lambda size: (size, 784)), (16, 64, 256)),
+    "einsum of three": (
+        _of(lambda x, y, z: torch.einsum("ij,jk,kl->il", x, y, z), _square, _square, _square),
+        PRODUCTS,
+    ),
+    "DFT": (_of(_dft, _square, _square), PRODUCTS),
+    "sort": (_of(lambda x: x.sort()[0], _vector), (1 << 8, 1 << 10, 1 << 12)),
+    "top 50": (_of(lambda x: x.topk(50)[0], _vector), (1 << 10, 1 << 12, 1 << 17)),
 }
 AXES = {
     "layers": (_layers, (4, 8, 16)),

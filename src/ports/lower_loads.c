@@ -822,11 +822,32 @@ static void lower_bulk_block(struct design *design, const struct block *body)
 	design_begin(design, NULL);
 }
 
+/* memory ports of the loads that have some of their own */
+static int64_t count_bulk_ports(const struct block *body)
+{
+	int64_t ports = 0;
+	for (const struct op *op = body->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			ports += count_bulk_ports(op->region[0]);
+		if (op->code == OP_LOAD)
+			ports += attr_integer_or(op, KEY_PORTS, 0);
+	}
+	return ports;
+}
+
+/* Do large operands take so many ports that results of their size take all others? The shared
+ * loader then has full words, so that its port can share an adapter with any of them. */
+static bool fills_ports(const struct design *design, const struct block *body)
+{
+	return workload_of(design->source) == WORKLOAD_NONE &&
+	        2 * count_bulk_ports(body) >= design->context->platform->ports;
+}
+
 bool lower_loads(struct design *design, struct block *body)
 {
 	struct scalars scalars = { .module = design->module,
 		.arena = design->module->arena,
-		.full = operands_use_full_words(design->source) };
+		.full = operands_use_full_words(design->source) || fills_ports(design, body) };
 	add_shared_loads(&scalars, body);
 	for (size_t i = 0; i < scalars.list.count; i++)
 		lower_shared(design, body, scalars.list.data[i], scalars.narrow.data[i],

@@ -153,12 +153,25 @@ static int64_t elements_a_cycle(const struct op *store)
 	return cycles > 0 ? (elements + cycles - 1) / cycles : stream_lanes(type);
 }
 
+/* Ports that need an adapter. A shared loader of full words reads little, and shares one with
+ * another port where adapters are short (assign_axi_bundles.c). */
+static int64_t adapters_taken(const struct design *design)
+{
+	int64_t taken = (int64_t)design->port_attrs.count;
+	for (size_t i = 0; i < design->port_attrs.count; i++) {
+		const struct attr *by = attr_item(design->port_attrs.data[i], KEY_STREAM_LOADER);
+		const struct type *words = design->block->argument[i]->type->element;
+		taken -= by && text_same(by->text, "shared") && type_bits(words) == PORT_BITS;
+	}
+	return taken;
+}
+
 /* Ports that the result may have: what is left when every other result has one, and what memory
  * brings.  An engine has the others. */
 static int64_t most_parts(const struct design *design, int64_t others)
 {
 	const struct platform *platform = design->context->platform;
-	int64_t left = platform->ports - (int64_t)design->port_attrs.count - others;
+	int64_t left = platform->ports - adapters_taken(design) - others;
 	int64_t channels = platform->channels / CHANNELS_SHARE;
 	if (workload_of(design->source) != WORKLOAD_NONE)
 		return 1;

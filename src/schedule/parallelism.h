@@ -154,6 +154,9 @@ struct parallelism_kernel {
 	/* it works on an equal part of the same state as that kernel, or on the same input: both
 	 * get the same parallelism */
 	bool same_parallelism;
+	/* without an engine: the first kernel that reads the same tensor in the same order, by one
+	 * load if both have equally wide words; -1: none */
+	int load_of;
 	int options; /* at least one, in order of growing parallelism */
 	struct parallelism_option *option;
 	/* [options of the kernel that it follows] its own option for each of them */

@@ -428,6 +428,21 @@ static double cycles_at(
 	return latest(space, 0, space->kernels);
 }
 
+/* Ports of a kernel's large operands, but for one that another kernel's load brings as well. */
+static int own_ports(const struct parallelism_space *space, const int *choice, int k)
+{
+	const struct parallelism_kernel *kernel = &space->kernel[k];
+	const struct parallelism_option *option = &kernel->option[choice[k]];
+	int operands = operands_with_ports(option->parallelism.bulk, option->parallelism.peers);
+	if (kernel->load_of >= 0) {
+		const struct parallelism_option *first =
+		        &space->kernel[kernel->load_of].option[choice[kernel->load_of]];
+		operands -= option->lanes == first->lanes &&
+		        option->parallelism.ports <= first->parallelism.ports;
+	}
+	return operands * option->parallelism.ports;
+}
+
 struct parallelism_cost parallelism_resources(
         const struct parallelism_space *space, const int *choice)
 {
@@ -436,9 +451,7 @@ struct parallelism_cost parallelism_resources(
 		const struct parallelism_option *option = &space->kernel[k].option[choice[k]];
 		cost.dsp += option->dsp;
 		cost.lut += option->lut;
-		cost.ports +=
-		        operands_with_ports(option->parallelism.bulk, option->parallelism.peers) *
-		        option->parallelism.ports;
+		cost.ports += own_ports(space, choice, k);
 	}
 	return cost;
 }

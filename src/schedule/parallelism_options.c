@@ -423,7 +423,7 @@ static double memory_cycles(struct option_builder *m, const enum operand_locatio
 static bool words_fit(
         const struct parallelism_space *space, const struct op *op, const struct schedule *schedule)
 {
-	int64_t most = space->single_token ? WORD_BITS : WORD_BITS / 2;
+	int64_t most = space->single_token || !space->jobs ? WORD_BITS : WORD_BITS / 2;
 	bool fit = true;
 	for (int j = 0; j < op->operands; j++)
 		fit = fit &&

@@ -88,6 +88,29 @@ static int entry_of(const struct value *carried)
 	return maker && maker->code == OP_KERNEL ? maker->result[0]->id : -1;
 }
 
+static bool same_order(const struct candidate *left, const struct candidate *right)
+{
+	const struct kernel *a = left->op->kernel;
+	const struct kernel *b = right->op->kernel;
+	bool same = left->op->operand[left->operand] == right->op->operand[right->operand] &&
+	        a->loops == b->loops &&
+	        access_same(&a->operand[left->operand], &b->operand[right->operand], a->loops);
+	for (int l = 0; same && l < a->loops; l++)
+		same = a->loop[l].extent == b->loop[l].extent;
+	return same;
+}
+
+/* The first kernel that reads the bulk operand of kernel k as k does; -1: none. */
+static int load_of(const struct parallelism_table *w, int k)
+{
+	if (w->pes || w->candidate[k].operand < 0)
+		return -1;
+	for (int i = 0; i < k; i++)
+		if (w->candidate[i].operand >= 0 && same_order(&w->candidate[i], &w->candidate[k]))
+			return i;
+	return -1;
+}
+
 static void add_kernel(
         const struct parallelism_table *w, struct parallelism_space *space, int k, int loop)
 {
@@ -101,6 +124,7 @@ static void add_kernel(
 		.operands = op->operands,
 		.loop = loop,
 		.follows = twin,
+		.load_of = load_of(w, k),
 		.same_parallelism = twin >= 0 };
 	if (twin < 0 && sums)
 		kernel->follows = sums->result[0]->id;

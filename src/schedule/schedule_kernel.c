@@ -167,7 +167,7 @@ static int64_t lanes_of(const struct scheduler *p, int loop, bool *padded)
 {
 	const struct loop *l = &p->kernel->loop[loop];
 	int64_t most = is_one_word(p, l) ? l->extent : p->most_lanes;
-	if (type_bits(p->kernel->type) > 32)
+	if (type_bits(p->kernel->type) > 32 && !l->reduction)
 		most = most > WORD_LANES / 2 ? WORD_LANES / 2 : most;
 	int64_t lanes = power_of_two_in(l->extent, most);
 	*padded = lanes < 16 && lanes < most && l->extent > 16 * most && can_pad(p, loop);

@@ -77,8 +77,8 @@ static void add_parallelism_kernel(struct blake2 *hash, const struct parallelism
         const struct parallelism_kernel *kernel)
 {
 	const int64_t numbers[] = { kernel->operands, kernel->loop, kernel->follows,
-		kernel->options, kernel->interleave, kernel->row, kernel->interleaved,
-		kernel->sums };
+		kernel->load_of, kernel->options, kernel->interleave, kernel->row,
+		kernel->interleaved, kernel->sums };
 	blake2_add(hash, numbers, sizeof numbers);
 	for (int j = 0; j < kernel->operands; j++)
 		add_operand(hash, kernel, j);
