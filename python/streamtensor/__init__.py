@@ -1,4 +1,25 @@
-"""StreamTensor: compiles PyTorch models into stream dataflow accelerators."""
+"""StreamTensor: compiles PyTorch models into stream dataflow accelerators.
+
+>>> import torch, streamtensor
+>>> network = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+>>> network, x = network.eval().requires_grad_(False), torch.ones(2, 16)
+>>> design = streamtensor.compile(network, (x,), max_dsp="50%")
+>>> torch.allclose(design(x), network(x), atol=1e-5)
+True
+>>> design.report.cycles_source, design.report.clock_mhz, design.report.deadlock
+('simulated', 300, False)
+>>> design.simulate(launches=2)["cycles"] > design.report.cycles
+True
+>>> design.compare(x).first_below(snr_db=100)
+>>> slower = design.set(clock=200)
+>>> slower.report.latency_ms > design.report.latency_ms
+True
+>>> found = streamtensor.sensitivity(network, x, "w8a8")
+>>> sorted(each.layer for each in found.layers)
+['0', '2']
+>>> streamtensor.compile(network, (x,), quant=found.without(1)).report.quant
+'w8a8,2=fp32'
+"""
 
 from typing import TYPE_CHECKING
 

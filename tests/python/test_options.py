@@ -2,6 +2,7 @@
 ones.
 """
 
+import doctest
 import json
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from streamtensor.checkpoints.weights import write
 from streamtensor.errors import Error
 
 sys.path.insert(0, str(ROOT / "tools"))
+import api_page  # noqa: E402
 import option_page  # noqa: E402
 
 # a number, a part, a word, an expert's count, a list and a flag
@@ -154,6 +156,15 @@ def test_page_is_that_of_the_table():
     assert option_page.PAGE.read_text() == option_page.page(option_page.listed()), (
         "run tools/option_page.py --write"
     )
+
+
+def test_page_of_the_package_is_that_of_its_docstrings():
+    assert api_page.PAGE.read_text() == api_page.page(), "run tools/api_page.py --write"
+
+
+def test_the_example_of_the_package_runs(core_built):
+    failed, tried = doctest.testmod(streamtensor)
+    assert tried > 9 and not failed
 
 
 def complete(*words: str) -> list[str]:

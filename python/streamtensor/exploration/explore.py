@@ -5,7 +5,7 @@
 import contextlib
 import html
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,7 +116,7 @@ def explore(
     budget: int | None = None,
     storage=None,
     names=None,
-    quant: str | None = None,
+    quant: str | Mapping[str, str] | None = None,
     calibration=None,
     shapes: dict | None = None,
     workers: int | None = None,
@@ -135,6 +135,7 @@ def explore(
     clock=250, max_dsp="50%".
     """
     _check_objectives(objectives)
+    quant = compiler_options.scheme_text(quant)
     if "trials" in options:
         raise compiler_options.unknown("trials", "explore", ["budget"], "its documentation")
     given = compiler_options.settings(
