@@ -100,7 +100,7 @@ def _pass_on(arguments: list[str]) -> int:
 
 @contextlib.contextmanager
 def _signals_as_interrupt(progress: Progress):
-    """Raises KeyboardInterrupt for SIGINT and SIGTERM, so that temporary folders and child
+    """Raises KeyboardInterrupt for SIGINT, SIGTERM and SIGHUP, so that temporary folders and child
     processes are removed.
 
     If a library swallows the exception, the next stage ends the command.
@@ -110,7 +110,8 @@ def _signals_as_interrupt(progress: Progress):
         progress.interrupted = True
         raise KeyboardInterrupt
 
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    usual: dict = {number: signal.SIG_DFL for number in (signal.SIGTERM, signal.SIGHUP)}
+    usual[signal.SIGINT] = signal.default_int_handler
     ours = [
         number
         for number, handler in usual.items()

@@ -14,6 +14,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import threading
 
 import numpy
@@ -289,6 +290,18 @@ def test_a_signal_leaves_nothing(tmp_path, number):
                     child.send_signal(number)
             assert child.wait(60) in (0, 1)
         assert {path.name for path in tmp_path.iterdir()} <= {"out"}
+
+
+def test_the_end_of_a_terminal_leaves_nothing_of_a_model(tmp_path):
+    words = ["export", ROOT / "examples/tiny-gpt2", "--context", "16", "-o", tmp_path / "out"]
+    command = [sys.executable, "-m", "streamtensor", *map(str, words)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
+        for line in child.stderr:
+            if line == "streamtensor: export\n":
+                child.send_signal(signal.SIGHUP)
+        assert child.wait(60) == 130
+    assert line == "streamtensor: error: interrupted\n"
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_long_search_heeds_a_signal(tmp_path):

@@ -241,7 +241,7 @@ def _answer(function, reading: int, writing: int) -> None:
     status = 1
     try:
         os.close(reading)
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
