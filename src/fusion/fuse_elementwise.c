@@ -4,7 +4,8 @@
  *            counters, however often they are read
  * trivial    one cheap operation on arguments of main (1 + weight), into elementwise consumers
  * statistic  one cheap operation on a tensor and a reduction of it (x - mean), into all readers:
- *            a second tensor would be buffered besides x
+ *            a second tensor would be buffered besides x; any on a tensor that is too large to wait
+ *            on chip for the reduction (exp(x - max))
  * epilogue   the only consumer of a reduction, elementwise, as its post body
  * invariant  what a loop computes in every iteration is computed once (fuse_invariant.c)
  * layout     a copy that is a result of main takes over the readers of the original (fuse_layout.c)
@@ -181,13 +182,26 @@ static bool is_reduction_of(const struct value *value, const struct value *of)
 	        kernel_has_reduction(value->def->kernel) && reads(value->def, of, &operand) > 0;
 }
 
-/* One cheap operation on a tensor and a reduction of it. */
-static bool is_statistic(const struct op *op)
+/* Is it a tensor in memory of which more than so many bytes pass before a reduction of it has a
+ * result? What is computed of both cannot wait on chip. */
+static bool passes_large(const struct value *tensor, const struct value *reduction, int64_t most)
 {
-	if (op->operands != 2 || !is_cheap(op->kernel))
+	int64_t bytes =
+	        type_elements(tensor->type) * ((type_bits(type_scalar(tensor->type)) + 7) / 8);
+	return !tensor->def && bytes / type_elements(reduction->type) > most;
+}
+
+/* One cheap operation on a tensor and a reduction of it; any, where the tensor is large. */
+static bool is_statistic(const struct op *op, int64_t most)
+{
+	if (op->operands != 2 || kernel_has_reduction(op->kernel))
 		return false;
-	return is_reduction_of(op->operand[1], op->operand[0]) ||
-	        is_reduction_of(op->operand[0], op->operand[1]);
+	for (int j = 0; j < 2; j++)
+		if (is_reduction_of(op->operand[1 - j], op->operand[j]) &&
+		        (is_cheap(op->kernel) ||
+		                passes_large(op->operand[j], op->operand[1 - j], most)))
+			return true;
+	return false;
 }
 
 static bool can_inline(struct module *module, const struct op *producer, const struct op *consumer)
@@ -198,9 +212,9 @@ static bool can_inline(struct module *module, const struct op *producer, const s
 	        windows_are_disjoint(module, producer, consumer, operand);
 }
 
-static bool is_repeated(struct module *module, const struct op *op)
+static bool is_repeated(struct module *module, const struct op *op, int64_t most)
 {
-	bool repeated = is_statistic(op);
+	bool repeated = is_statistic(op, most);
 	for (size_t u = 0; repeated && u < users_of(op->result[0])->ops.count; u++)
 		repeated = can_inline(module, op, users_of(op->result[0])->ops.data[u]);
 	return repeated;
@@ -350,8 +364,8 @@ static bool try_drop_loop(struct module *module, struct op *op)
 	return joined || once;
 }
 
-/* Tries all rules on one kernel. */
-static bool fuse_kernel(struct module *module, struct op *op)
+/* Tries all rules on one kernel. most: bytes of a tensor that may wait on chip. */
+static bool fuse_kernel(struct module *module, struct op *op, int64_t most)
 {
 	struct users *users = users_of(op->result[0]);
 	size_t count = users->ops.count;
@@ -363,7 +377,8 @@ static bool fuse_kernel(struct module *module, struct op *op)
 		return true;
 	if (count > 1 && reduction)
 		return false;
-	if (count > 1 && !kernel_is_copy(op) && !is_counter(op->kernel) && !is_repeated(module, op))
+	if (count > 1 && !kernel_is_copy(op) && !is_counter(op->kernel) &&
+	        !is_repeated(module, op, most))
 		return false;
 	struct op **consumers =
 	        arena_copy(module->arena, users->ops.data, sizeof *consumers * count);
@@ -379,11 +394,11 @@ static bool fuse_kernel(struct module *module, struct op *op)
 }
 
 /* Fuses the bodies of loops first, for which values from outside have no users. */
-static void fuse_block(struct module *module, struct block *block)
+static void fuse_block(struct module *module, struct block *block, int64_t most)
 {
 	for (struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_FOR)
-			fuse_block(module, op->region[0]);
+			fuse_block(module, op->region[0], most);
 	ir_clear_data(block);
 	for (struct op *op = block->first; op; op = op->next)
 		set_users(op, module);
@@ -395,7 +410,7 @@ static void fuse_block(struct module *module, struct block *block)
 		for (struct op *op = block->first; op; op = next) {
 			next = op->next;
 			if (op->code == OP_KERNEL)
-				changed |= fuse_kernel(module, op);
+				changed |= fuse_kernel(module, op, most);
 		}
 	}
 	ir_clear_data(block);
@@ -403,11 +418,10 @@ static void fuse_block(struct module *module, struct block *block)
 
 bool fuse_elementwise(struct pass_context *context, struct module *module)
 {
-	(void)context;
 	struct block *block = module_main(module)->region[0];
 	if (block_is_flat(block)) {
 		ir_clear_data(block);
-		fuse_block(module, block);
+		fuse_block(module, block, passing_bytes_most(context));
 	}
 	return true;
 }

@@ -72,4 +72,7 @@ struct pass_context {
 /* May contractions share one matmul engine: --matmul asks for it, and the platform has ports for
  * it? Whether a module has one says its workload (ir/workload.h). */
 bool engine_allowed(const struct pass_context *context);
+/* Bytes of a tensor that may wait on chip, for a reduction of it: tensors in memory that are larger
+ * are read again instead. */
+int64_t passing_bytes_most(const struct pass_context *context);
 #endif

@@ -100,6 +100,19 @@ static bool same_order(const struct candidate *left, const struct candidate *rig
 	return same;
 }
 
+/* Does kernel k wait for a reduction of more bytes by the earlier kernel than may wait on chip? The
+ * tensor is loaded again (share_buffers.c). */
+static bool reads_again(const struct parallelism_table *w, int earlier, int k)
+{
+	const struct candidate *first = &w->candidate[earlier];
+	const struct type *results = first->op->result[0]->type;
+	int64_t bits =
+	        first->elements * type_bits(type_scalar(first->op->operand[first->operand]->type));
+	return kernel_has_reduction(first->op->kernel) &&
+	        reads(w->candidate[k].op, first->op->result[0]) &&
+	        bits / 8 / type_elements(results) > passing_bytes_most(w->context);
+}
+
 /* The first kernel that reads the bulk operand of kernel k as k does; -1: none. */
 static int load_of(const struct parallelism_table *w, int k)
 {
@@ -107,7 +120,7 @@ static int load_of(const struct parallelism_table *w, int k)
 		return -1;
 	for (int i = 0; i < k; i++)
 		if (w->candidate[i].operand >= 0 && same_order(&w->candidate[i], &w->candidate[k]))
-			return i;
+			return reads_again(w, i, k) ? -1 : i;
 	return -1;
 }
 

@@ -2,7 +2,8 @@
  *
  * Before: stream -> reader A;  the same stream -> reader B, later
  * After:  stream -> stream.buffer (service round 0: A, service round 1: B), or stream.fork -> A, B
- * shared_buffer_plan.c says which streams get a buffer.
+ * shared_buffer_plan.c says which streams get a buffer. A tensor in memory that is too large to
+ * wait on chip is loaded again for its late readers.
  * Needs: resolved demands. Guarantees: streams have one reader each. Exact. Ends: one walk. */
 #include "streams/streams_passes.h"
 #include "streams/shared_buffer_plan.h"
@@ -92,9 +93,65 @@ static void share_buffer(struct module *module, struct value *value, struct op *
 	remove_between(direct, all);
 }
 
+static void fork_value(struct module *module, struct value *value, struct op *before);
+
+static struct value *load_again(struct module *module, const struct op *load, struct op *before)
+{
+	const struct type *type = load->result[0]->type;
+	struct op *again =
+	        op_new(module, OP_LOAD, load->location, load->operands, load->operand, 1, &type);
+	set_stream_tensor(module, again, stream_tensor(load->result[0]));
+	if (attr_get(load, KEY_PORTS))
+		attr_set(module, again, KEY_PORTS, attr_get(load, KEY_PORTS));
+	op_insert_before(before, again);
+	return again->result[0];
+}
+
+/* Gives the readers of one round a load of their own; returns how many there are. */
+static size_t share_load(
+        struct module *module, struct value *value, struct op *before, int64_t round)
+{
+	const struct stream_readers *all = stream_readers(value)->deferred;
+	const struct type **type = ARENA_ARRAY(module->arena, const struct type *, all->list.count);
+	struct stream_readers own = { 0 };
+	for (size_t i = 0; i < all->list.count; i++)
+		if (all->service_round[i] == round)
+			VEC_PUSH(module->arena, &own.list, all->list.data[i]);
+	if (!own.list.count)
+		return 0;
+	struct value *from = round ? load_again(module, value->def, before) : value;
+	for (size_t i = 0; i < own.list.count; i++) {
+		const struct stream_reader *reader = &own.list.data[i];
+		type[i] = reader->op->operand[reader->operand]->type;
+		reader->op->operand[reader->operand] = from;
+	}
+	from->data = &own;
+	fork_value(module, from, before);
+	for (size_t i = 0; i < own.list.count; i++) {
+		struct value **operand = &own.list.data[i].op->operand[own.list.data[i].operand];
+		*operand = cast_to(module, before, *operand, type[i]);
+	}
+	return own.list.count;
+}
+
+static void share_loads(struct module *module, struct value *value, struct op *before)
+{
+	struct stream_readers *direct = value->data;
+	size_t served = 0;
+	for (int64_t round = 0; served < direct->deferred->list.count; round++) {
+		value->data = direct;
+		served += share_load(module, value, before, round);
+	}
+	remove_between(direct, direct->deferred);
+}
+
 static void fork_value(struct module *module, struct value *value, struct op *before)
 {
 	struct stream_readers *uses = value->data;
+	if (uses && uses->deferred && uses->deferred->loads) {
+		share_loads(module, value, before);
+		return;
+	}
 	if (uses && uses->deferred)
 		share_buffer(module, value, before);
 	value->data = NULL;
@@ -145,9 +202,9 @@ static void fork_block(struct module *module, struct block *block)
 bool share_buffers(struct pass_context *context, struct module *module)
 {
 	struct block *body = module_main(module)->region[0];
-	(void)context;
 	collect_stream_readers(module, body);
 	plan_shared_buffers(module, body);
+	plan_loads(module, body, passing_bytes_most(context));
 	fork_block(module, body);
 	module->level = LEVEL_STREAM;
 	return true;

@@ -10,6 +10,7 @@
  * tensor in accumulators serves the readers itself (accumulator_drain.c), which pays with one late
  * reader. */
 #include "ir/converter.h"
+#include "ir/workload.h"
 #include "itensor/box.h"
 #include "streams/shared_buffer_plan.h"
 #include "streams/recompute_kernels.h"
@@ -450,6 +451,24 @@ static void plan_block(struct reader_search *s, const struct block *block)
 	}
 }
 
+/* Plans a load for each round of readers. */
+static void plan_load(struct reader_search *s, const struct value *value)
+{
+	struct stream_readers *readers = value->data;
+	struct stream_readers all = { .loads = true };
+	list_final_readers(s, readers, false, &all);
+	if (!is_one_block(value, &all))
+		return;
+	struct stream_readers ordered = ordered_readers(s, &all);
+	all.list = ordered.list;
+	bool fit = true;
+	for (size_t i = 0; i < all.list.count; i++)
+		fit = fit && lanes_fit(s->module, value->type, wanted_by(&all, i));
+	all.service_round = ARENA_ARRAY(s->module->arena, int64_t, all.list.count);
+	if (fit && find_service_rounds(s, &all, all.service_round))
+		readers->deferred = arena_copy(s->module->arena, &all, sizeof all);
+}
+
 static int number_values(const struct block *block, int count)
 {
 	for (int i = 0; i < block->arguments; i++)
@@ -484,6 +503,20 @@ void plan_shared_buffers(struct module *module, const struct block *block)
 		.seen = ARENA_ARRAY(module->arena, int, count + 1),
 		.below = ARENA_ARRAY(module->arena, bool, count + 1) };
 	plan_block(&s, block);
+}
+
+void plan_loads(struct module *module, const struct block *block, int64_t most)
+{
+	int count = number_values(block, 0);
+	struct reader_search s = { .module = module,
+		.seen = ARENA_ARRAY(module->arena, int, count + 1),
+		.below = ARENA_ARRAY(module->arena, bool, count + 1) };
+	if (workload_of(block->parent) != WORKLOAD_NONE)
+		return;
+	for (const struct op *op = block->first; op; op = op->next)
+		if (op->code == OP_LOAD && op->result[0]->data &&
+		        stream_bytes(op->result[0]->type) > most)
+			plan_load(&s, op->result[0]);
 }
 
 static void collect_readers(struct module *module, struct block *block)

@@ -17,6 +17,7 @@ struct stream_readers {
 	/* the readers of a shared buffer, casts replaced by their readers; NULL: a fork is
 	 * better */
 	struct stream_readers *deferred;
+	bool loads; /* each round has a load of its own, instead of the buffer */
 };
 
 static inline struct stream_readers *stream_readers(const struct value *value)
@@ -28,6 +29,9 @@ static inline struct stream_readers *stream_readers(const struct value *value)
 void collect_stream_readers(struct module *module, struct block *block);
 /* Decides for all these streams: sets `deferred` of their readers. */
 void plan_shared_buffers(struct module *module, const struct block *block);
+/* Large tensors in memory, of more bytes than `most`, are loaded again for late readers: decides
+ * that after plan_shared_buffers. */
+void plan_loads(struct module *module, const struct block *block, int64_t most);
 /* Is the op the only reader of its service round, after the array is full? */
 bool is_sole_round_reader(const struct value *array, const struct op *op);
 /* The kernel that holds the whole stream in its accumulators and sends it in its own or, by an

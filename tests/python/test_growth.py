@@ -148,3 +148,21 @@ def test_compile_time_grows_with_the_layers(core_built, tmp_path):
         for key in ("seconds", "peak")
     )
     assert seconds < 1.5 and peak < 1.5
+
+
+def _over_all(x):
+    return torch.softmax(x, 0), functional.layer_norm(x, x.shape)
+
+
+def test_a_tensor_that_cannot_wait_on_chip_is_read_again(core_built):
+    """Maximum, sum and quotients of a softmax, mean, variance and result of a norm: each reads the
+    tensor anew, since the memory on chip holds a fraction of it."""
+    torch.manual_seed(0)
+    x = torch.randn(1 << 14)
+    options = {"on_chip_memory": "64K"}
+    with streamtensor.compile(Function(_over_all), (x,), platform="u55c", **options) as design:
+        found = design(x)
+        report = json.loads((design.folder / "report.json").read_text())
+    for got, wanted in zip(found, _over_all(x), strict=True):
+        assert torch.allclose(got, wanted, rtol=1e-4, atol=1e-5)
+    assert report["fifos"]["needed_bytes"] < 64 << 10
