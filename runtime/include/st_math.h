@@ -2,8 +2,9 @@
  * Elementary functions with the same bits on every machine.
  *
  * Used by the evaluator (C17), by the emitted designs (C++14 and later) and as the model of the
- * RTL operators.  Only IEEE binary32 + - * /, integer operations and bit casts are used: no libm,
- * no fused multiply-add, no run-time tables.  Build with -ffp-contract=off and without -ffast-math.
+ * RTL operators.  Only IEEE binary32 + - * / and square root, integer operations and bit casts are
+ * used: nothing else of libm, no fused multiply-add, no run-time tables.  Build with
+ * -ffp-contract=off and without -ffast-math.
  *
  * Except where a comment says otherwise, subnormal arguments and results of the elementary
  * functions are flushed to zero of the same sign, as hardware operators do; the rounding
@@ -22,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #endif
+#include <math.h>
 
 #ifdef __FAST_MATH__
 #error "st_math.h needs IEEE semantics: do not compile with -ffast-math"
@@ -284,16 +286,6 @@ static inline float st_mul_narrow(float a, float b)
 static inline float st_div(float a, float b)
 {
 	return a / b;
-}
-
-/* 1/sqrt(x) for normal positive x. */
-static inline float st_rsqrt_normal(float x)
-{
-	float y = st_float(0x5f3759dfu - (st_bits(x) >> 1));
-
-	y = y * (1.5f - 0.5f * ((x * y) * y));
-	y = y * (1.5f - 0.5f * ((x * y) * y));
-	return y + y * (0.5f * (1.0f - (x * y) * y));
 }
 
 /*
@@ -581,29 +573,11 @@ static inline float st_rsqrt(float x)
 	return (bits & ~ST_SIGN_BIT) > ST_INF_BITS ? x : y;
 }
 
-/*
- * Correctly rounded (0.5 ulp).  The estimate from st_rsqrt_normal is at most 3 units off; each
- * step moves the integer root one unit towards the one with  root^2 - root < square <= root^2 +
- * root. */
+/* Correctly rounded (0.5 ulp). */
 static inline float st_sqrt(float x)
 {
-	uint32_t bits = st_bits(x);
-	uint32_t exponent = bits >> 23;
-	uint32_t odd = (exponent + 1u) & 1u;
-	uint32_t fraction = bits & 0x7fffffu;
-	float mantissa = st_float(((127u + odd) << 23) | fraction);
-	int64_t square = (int64_t)((uint64_t)(fraction | 0x800000u) << (23u + odd));
-	int64_t root = (int64_t)(mantissa * st_rsqrt_normal(mantissa) * 8388608.0f);
-	float y;
-	int step;
+	float y = sqrtf(x);
 
-	for (step = 0; step < 3; ++step) {
-		int64_t rest = square - root * root;
-
-		root += (int64_t)(rest > root) - (int64_t)(rest <= -root);
-	}
-	y = st_float((((exponent + 127u - odd) >> 1) << 23) + ((uint32_t)root - 0x800000u));
-	y = bits == ST_INF_BITS ? x : y;
 	y = x < 0.0f ? st_float(ST_NAN_BITS) : y;
 	y = st_abs(x) < ST_LEAST_NORMAL ? st_copysign(0.0f, x) : y;
 	return x != x ? x : y;
