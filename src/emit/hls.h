@@ -136,6 +136,10 @@ int hls_nest(struct op *nest, struct op *loop[NEST_MOST]);
 bool hls_is_nest(struct op *nest);
 /* Emits a nest as one loop.  path: datapath whose arrays have dependence distances, or NULL. */
 void hls_one_loop(struct emitter *e, struct op *nest, const struct datapath *path);
+/* Emits two loops, of which the inner one's trips follow from the outer one's counter, as one. */
+void hls_rows(struct emitter *e, struct op *outer, struct op *inner);
+/* Emits the ops of a loop's body but the loop inside it. */
+void hls_body_around(struct emitter *e, const struct op *loop, const struct op *inside);
 /* The pragma of a pipelined loop, and how many stages the timing model gives it. */
 void hls_pipeline(struct emitter *e, const struct op *loop);
 /* Emits a nest over consecutive words of a port as one loop, whose counter is the word's number. */

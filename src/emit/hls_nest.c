@@ -44,13 +44,18 @@ static const char *trips_of(struct emitter *e, const struct op *loop)
 	return name;
 }
 
+void hls_body_around(struct emitter *e, const struct op *loop, const struct op *inside)
+{
+	for (struct op *op = loop->region[0]->first; op; op = op->next)
+		if (op != inside)
+			hls_op(e, op);
+}
+
 /* The ops of the outer bodies, which depend only on counters, then the innermost body. */
 static void add_bodies(struct emitter *e, struct op *const *loop, int loops)
 {
 	for (int l = 0; l + 1 < loops; l++)
-		for (struct op *op = loop[l]->region[0]->first; op; op = op->next)
-			if (op != loop[l + 1])
-				hls_op(e, op);
+		hls_body_around(e, loop[l], loop[l + 1]);
 	hls_block(e, loop[loops - 1]->region[0]);
 	hls_flush(e);
 }

@@ -1,7 +1,7 @@
 /* Emits one process as a static function of counted loops, an emit function for each kind of op. */
 #include "emit/hls.h"
 #include "predict/port_run.h"
-#include "predict/timing.h"
+#include "predict/sequential_time.h"
 #include "st_math.h"
 #include <stdlib.h>
 #include <string.h>
@@ -607,6 +607,8 @@ static void emit_for(struct emitter *e, struct op *op)
 		hls_datapath(e, op);
 	else if (port_run_is(op))
 		hls_run(e, op);
+	else if (sequential_rows(op))
+		hls_rows(e, op, sequential_rows(op));
 	else if (hls_is_nest(op))
 		hls_one_loop(e, op, NULL);
 	else

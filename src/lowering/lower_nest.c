@@ -130,45 +130,95 @@ static struct word_loops open_words(
 	return words;
 }
 
-/* Lane `lane` of all that the banks of a row hold together. */
-static struct nest_element element_in_row(
-        struct process *p, const struct word_loops *words, int64_t lane)
+/* Words of a row begin at other banks in turn: word c at that of phase c mod phases. Lane l of it
+ * is in bank (lanes * phase + l) mod banks, in the group of banks (c / phases) * groups +
+ * (lanes * phase + l) / banks. */
+struct word_phases {
+	int64_t lanes, banks, phases, groups;
+	struct value *phase, *group; /* NULL phase: there is one; group: in front of phase 0 */
+};
+
+static struct word_phases phases_of(struct process *p, const struct word_loops *words)
+{
+	const struct nest_array *array = words->array;
+	int last = array->rank - 1;
+	struct word_phases phases = { .lanes = words->lanes,
+		.banks = words->lanes == 1 ? 1 : array->banks[last] };
+	phases.phases = phases.banks / common_divisor(words->lanes, phases.banks);
+	phases.groups = words->lanes * phases.phases / phases.banks;
+	struct value *turn = make_divided(p, OP_DIVSI, words->counter[last], phases.phases);
+	phases.group =
+	        make_address(p, 1, &turn, &phases.groups, array->margin[last] / phases.banks);
+	if (phases.phases > 1)
+		phases.phase = make_divided(p, OP_REMSI, words->counter[last], phases.phases);
+	return phases;
+}
+
+/* The lane of the word that is in the bank in this phase; lanes or more: none is. */
+static int64_t lane_in_bank(const struct word_phases *phases, int64_t bank, int64_t phase)
+{
+	int64_t from = phases->lanes * phase % phases->banks;
+	return (bank - from + phases->banks) % phases->banks;
+}
+
+/* Where the bank's element of the word is; by bank and word. */
+static struct nest_element element_in_bank(struct process *p, const struct word_loops *words,
+        const struct word_phases *phases, int64_t bank)
 {
 	const struct nest_array *array = words->array;
 	int last = array->rank - 1;
 	int64_t one = 1;
-	int64_t banks = array->banks[last];
 	struct value *subscript[NEST_DIMS];
 	for (int d = 0; d < array->rank; d++)
 		subscript[d] = make_address(p, 1, &words->counter[d], &one, array->margin[d]);
 	if (words->lanes == 1)
 		return nest_element_of(p, array, NULL, subscript);
-	struct nest_array words_of_row = *array;
-	words_of_row.banks[last] = 1;
-	words_of_row.shape[last] = array->shape[last] / banks;
-	struct value *group = make_divided(p, OP_DIVSI, words->counter[last], banks / words->lanes);
-	subscript[last] = make_address(p, 1, &group, &one, array->margin[last] / banks);
-	struct nest_element element = nest_element_of(p, &words_of_row, NULL, subscript);
+	struct nest_array groups = *array;
+	groups.banks[last] = 1;
+	groups.shape[last] = array->shape[last] / phases->banks;
+	struct value *further = make_index(p, 0);
+	for (int64_t k = 0; k < phases->phases; k++) {
+		int64_t lane = lane_in_bank(phases, bank, k);
+		int64_t group = (words->lanes * k + lane) / phases->banks;
+		if (lane >= words->lanes || !group)
+			continue;
+		struct value *now = make_equal(p, phases->phase, k);
+		further = make_select(p, now, make_index(p, group), further);
+	}
+	struct value *part[2] = { phases->group, further };
+	int64_t factor[2] = { 1, 1 };
+	subscript[last] = make_address(p, 2, part, factor, 0);
+	struct nest_element element = nest_element_of(p, &groups, NULL, subscript);
 	element.index[element.indices] = element.index[element.indices - 1];
-	element.index[element.indices - 1] = make_index(p, lane);
+	element.index[element.indices - 1] = make_index(p, bank);
 	element.indices++;
 	return element;
 }
 
-/* Is the lane of a row in the word at hand?  NULL: always. */
-static struct value *is_in_word(struct process *p, const struct word_loops *words, int64_t lane)
+static struct value *either(struct process *p, struct value *a, struct value *b)
 {
-	int last = words->array->rank - 1;
-	int64_t parts = words->array->banks[last] / words->lanes;
-	if (words->lanes == 1 || parts == 1)
-		return NULL;
-	struct value *part = make_divided(p, OP_REMSI, words->counter[last], parts);
-	return make_equal(p, part, lane / words->lanes);
+	struct value *operand[2] = { a, b };
+	return a ? make_op(p, OP_ORI, a->type, 2, operand) : b;
 }
 
-static int64_t lanes_in_row(const struct word_loops *words)
+/* The bank's element of the word that was read; *when: it has one, NULL: always. */
+static struct value *lane_for_bank(struct process *p, const struct word_phases *phases,
+        struct value *const *lane, int64_t bank, struct value **when)
 {
-	return words->lanes == 1 ? 1 : words->array->banks[words->array->rank - 1];
+	struct value *chosen = NULL;
+	bool always = true;
+	*when = NULL;
+	for (int64_t k = 0; k < phases->phases; k++) {
+		int64_t own = lane_in_bank(phases, bank, k);
+		always = always && own < phases->lanes;
+		if (own >= phases->lanes)
+			continue;
+		struct value *now = phases->phase ? make_equal(p, phases->phase, k) : NULL;
+		chosen = chosen ? make_select(p, now, lane[own], chosen) : lane[own];
+		*when = either(p, *when, now);
+	}
+	*when = always ? NULL : *when;
+	return chosen;
 }
 
 static struct value *lane_of(struct process *p, struct value *word, int64_t lane)
@@ -183,12 +233,16 @@ void nest_fill(
         struct process *p, const struct nest_array *array, struct value *held, struct value *fifo)
 {
 	struct word_loops words = open_words(p, array, type_lanes(fifo->type->element));
+	struct word_phases phases = phases_of(p, &words);
 	struct value *word = make_pop(p, NULL, fifo);
-	for (int64_t lane = 0; lane < lanes_in_row(&words); lane++) {
-		struct nest_element element = element_in_row(p, &words, lane);
-		struct value *when = is_in_word(p, &words, lane);
-		struct value *operand[NEST_DIMS + 4] = { when, lane_of(p, word, lane % words.lanes),
-			held };
+	struct value *part[NEST_LANES_MOST] = { NULL };
+	for (int64_t lane = 0; lane < words.lanes; lane++)
+		part[lane] = lane_of(p, word, lane);
+	for (int64_t bank = 0; bank < phases.banks; bank++) {
+		struct nest_element element = element_in_bank(p, &words, &phases, bank);
+		struct value *when;
+		struct value *one = lane_for_bank(p, &phases, part, bank, &when);
+		struct value *operand[NEST_DIMS + 4] = { when, one, held };
 		for (int i = 0; i < element.indices; i++)
 			operand[3 + i] = element.index[i];
 		op_append(p->block,
@@ -198,10 +252,10 @@ void nest_fill(
 	process_close(p, words.loops);
 }
 
-static struct value *load_lane(
-        struct process *p, const struct word_loops *words, struct value *held, int64_t lane)
+static struct value *load_bank(struct process *p, const struct word_loops *words,
+        const struct word_phases *phases, struct value *held, int64_t bank)
 {
-	struct nest_element element = element_in_row(p, words, lane);
+	struct nest_element element = element_in_bank(p, words, phases, bank);
 	struct value *operand[NEST_DIMS + 2] = { held };
 	for (int i = 0; i < element.indices; i++)
 		operand[1 + i] = element.index[i];
@@ -213,12 +267,17 @@ void nest_send(
 {
 	const struct type *type = fifo->type->element;
 	struct word_loops words = open_words(p, array, type_lanes(type));
+	struct word_phases phases = phases_of(p, &words);
 	struct value *part[NEST_LANES_MOST] = { NULL };
-	for (int64_t lane = 0; lane < lanes_in_row(&words); lane++) {
-		struct value *when = is_in_word(p, &words, lane);
-		struct value *one = load_lane(p, &words, held, lane);
-		struct value **to = &part[lane % words.lanes];
-		*to = *to ? make_select(p, when, one, *to) : one;
+	for (int64_t bank = 0; bank < phases.banks; bank++) {
+		struct value *one = load_bank(p, &words, &phases, held, bank);
+		for (int64_t k = 0; k < phases.phases; k++) {
+			int64_t lane = lane_in_bank(&phases, bank, k);
+			if (lane >= words.lanes)
+				continue;
+			struct value **to = &part[lane];
+			*to = *to ? make_select(p, make_equal(p, phases.phase, k), one, *to) : one;
+		}
 	}
 	struct value *word = words.lanes == 1
 	        ? part[0]

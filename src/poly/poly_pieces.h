@@ -14,6 +14,8 @@ struct poly_piece {
 struct poly_pieces {
 	struct poly *poly;
 	VEC(struct poly_piece) piece;
+	const int *alike; /* [statements] */
+	bool is_trial;    /* only to see what an order leaves parallel */
 };
 
 /* Pieces whose order is to be found, and what they have to observe: the edges belong to it. */
@@ -27,8 +29,21 @@ void poly_edges_free(poly_edges *edges);
 /* Splits the only piece of the task at the counters at which it writes what it reads later, in
  * place. false: nothing was done. */
 bool poly_split(struct poly_pieces *pieces, struct poly_task *task);
+/* Makes one piece of those that do the same in parallel. */
+void poly_merge(struct poly_pieces *pieces, struct poly_task *task);
+/* [members * members]: does an edge, or a path of edges, lead from the one to the other? */
+bool *poly_paths(const struct poly_task *task, struct arena *arena);
+/* The piece's place among the members. */
+int poly_place(const struct poly_task *task, int piece);
 /* Are there no edges between pieces that lead back to where they began? */
 bool poly_is_acyclic(const struct poly_task *task, struct arena *arena);
+
+/* The pairs of the map in which these forms of the counters are the same. Takes the map. */
+isl_map *poly_same_step(isl_map *map, const struct poly_form *from, const struct poly_form *to);
+/* Finds a loop over counter `last` plus multiples of those in front of it that carries all edges
+ * which differ in one of these counters. false: there is none. */
+bool poly_skew(const struct poly_pieces *pieces, const struct poly_task *task, int last,
+        struct poly_form *form);
 
 /* Time of all iterations: outer loops, parallel ones, lanes. */
 isl_union_map *poly_schedule_map(const struct poly_schedule *schedule);

@@ -26,7 +26,7 @@ struct components {
 	int *of; /* [members] number in order */
 };
 
-static int place_of(const struct poly_task *task, int piece)
+int poly_place(const struct poly_task *task, int piece)
 {
 	int at = 0;
 	while (task->member[at] != piece)
@@ -34,14 +34,13 @@ static int place_of(const struct poly_task *task, int piece)
 	return at;
 }
 
-/* [members * members]: does an edge, or a path of edges, lead from the one to the other? */
-static bool *paths_of(const struct poly_task *task, struct arena *arena)
+bool *poly_paths(const struct poly_task *task, struct arena *arena)
 {
 	int n = task->members;
 	bool *path = ARENA_ARRAY(arena, bool, (size_t)n *(size_t)n);
 	for (size_t i = 0; i < task->edges.count; i++) {
 		const struct poly_edge *edge = &task->edges.data[i];
-		path[place_of(task, edge->from) * n + place_of(task, edge->to)] = true;
+		path[poly_place(task, edge->from) * n + poly_place(task, edge->to)] = true;
 	}
 	for (int via = 0; via < n; via++)
 		for (int a = 0; a < n; a++)
@@ -53,7 +52,7 @@ static bool *paths_of(const struct poly_task *task, struct arena *arena)
 static struct components components_of(const struct poly_task *task, struct arena *arena)
 {
 	int n = task->members;
-	const bool *path = paths_of(task, arena);
+	const bool *path = poly_paths(task, arena);
 	struct components made = { 0, ARENA_ARRAY(arena, int, n) };
 	for (int i = 0; i < n; i++)
 		made.of[i] = -1;
@@ -78,7 +77,7 @@ static struct components components_of(const struct poly_task *task, struct aren
 
 bool poly_is_acyclic(const struct poly_task *task, struct arena *arena)
 {
-	const bool *path = paths_of(task, arena);
+	const bool *path = poly_paths(task, arena);
 	bool acyclic = true;
 	for (int i = 0; i < task->members; i++)
 		acyclic = acyclic && !path[i * task->members + i];
@@ -133,8 +132,8 @@ static int count_carried(const struct choice *c, int last)
 {
 	int carried = 0;
 	for (size_t i = 0; i < c->task->edges.count; i++) {
-		int from = place_of(c->task, c->task->edges.data[i].from);
-		int to = place_of(c->task, c->task->edges.data[i].to);
+		int from = poly_place(c->task, c->task->edges.data[i].from);
+		int to = poly_place(c->task, c->task->edges.data[i].to);
 		if (from > last || to > last)
 			continue;
 		enum status status = status_of(c, i, c->counter[from], c->counter[to]);
@@ -206,8 +205,8 @@ static bool arrange_components(
 		}
 		for (size_t i = 0; i < task->edges.count; i++) {
 			struct poly_edge edge = task->edges.data[i];
-			if (components->of[place_of(task, edge.from)] != n ||
-			        components->of[place_of(task, edge.to)] != n)
+			if (components->of[poly_place(task, edge.from)] != n ||
+			        components->of[poly_place(task, edge.to)] != n)
 				continue;
 			edge.map = isl_map_copy(edge.map);
 			VEC_PUSH(arena, &part.edges, edge);
@@ -218,15 +217,16 @@ static bool arrange_components(
 	return good;
 }
 
-/* What is left inside the loop over these counters. */
-static void enter(struct poly_pieces *pieces, struct poly_task *task, const int *counter)
+/* What is left inside the loop over these forms of the members' counters. The counters follow from
+ * them and from those that are left. */
+static void enter(struct poly_pieces *pieces, struct poly_task *task, const int *counter,
+        const struct poly_form *form)
 {
 	size_t left = 0;
 	for (size_t i = 0; i < task->edges.count; i++) {
 		struct poly_edge edge = task->edges.data[i];
-		int from = counter[place_of(task, edge.from)];
-		int to = counter[place_of(task, edge.to)];
-		edge.map = isl_map_equate(edge.map, isl_dim_in, from, isl_dim_out, to);
+		const struct poly_form *from = &form[poly_place(task, edge.from)];
+		edge.map = poly_same_step(edge.map, from, &form[poly_place(task, edge.to)]);
 		if (isl_map_is_empty(edge.map) == isl_bool_true)
 			isl_map_free(edge.map);
 		else
@@ -234,10 +234,12 @@ static void enter(struct poly_pieces *pieces, struct poly_task *task, const int 
 	}
 	task->edges.count = left;
 	for (int i = 0; i < task->members; i++) {
-		struct poly_form form = { 0 };
-		form.coefficient[counter[i]] = 1;
-		add_time(pieces, task->member[i], true, form);
-		pieces->piece.data[task->member[i]].used[counter[i]] = true;
+		struct poly_piece *piece = &pieces->piece.data[task->member[i]];
+		add_time(pieces, task->member[i], true, form[i]);
+		piece->used[counter[i]] = true;
+		for (int d = 0; d < POLY_DIMS; d++)
+			if (d != counter[i])
+				piece->leaf.skew[counter[i]][d] = -form[i].coefficient[d];
 	}
 }
 
@@ -262,8 +264,79 @@ static void keep_order(struct poly_pieces *pieces, struct poly_task *task)
 	poly_edges_free(&task->edges);
 }
 
+/* Most loops that run one after the other around an iteration, if the members' loop over these
+ * forms is the next one; *serial: some iterations have no other loops. */
+static int count_serial(struct poly_pieces *pieces, const struct poly_task *task,
+        const int *counter, const struct poly_form *form, bool *serial)
+{
+	struct arena *arena = pieces->poly->arena;
+	struct poly_pieces trial = {
+		.poly = pieces->poly, .alike = pieces->alike, .is_trial = true
+	};
+	struct poly_task inner = { .members = task->members };
+	int most = 0;
+	inner.member =
+	        arena_copy(arena, task->member, sizeof *task->member * (size_t)task->members);
+	for (size_t i = 0; i < pieces->piece.count; i++) {
+		VEC_PUSH(arena, &trial.piece, pieces->piece.data[i]);
+		isl_set_copy(pieces->piece.data[i].domain);
+	}
+	for (size_t i = 0; i < task->edges.count; i++) {
+		struct poly_edge edge = task->edges.data[i];
+		edge.map = isl_map_copy(edge.map);
+		VEC_PUSH(arena, &inner.edges, edge);
+	}
+	enter(&trial, &inner, counter, form);
+	arrange(&trial, &inner);
+	*serial = false;
+	for (size_t i = 0; i < trial.piece.count; i++) {
+		const struct poly_piece *piece = &trial.piece.data[i];
+		int dims = piece->domain ? (int)isl_set_dim(piece->domain, isl_dim_set) : 0;
+		int used = 0;
+		for (int d = 0; d < dims; d++)
+			used += piece->used[d];
+		most = used > most ? used : most;
+		*serial = *serial || (dims && used == dims);
+		isl_set_free(piece->domain);
+	}
+	return most;
+}
+
+/* The choice's loop, or a skewed one if that leaves more loops parallel. */
+static void enter_best(
+        struct poly_pieces *pieces, struct poly_task *task, const struct choice *choice)
+{
+	struct arena *arena = pieces->poly->arena;
+	struct poly_form *form = ARENA_ARRAY(arena, struct poly_form, task->members);
+	const int *counter = choice->best;
+	for (int i = 0; i < task->members; i++)
+		form[i].coefficient[counter[i]] = 1;
+	bool serial = false;
+	int least = pieces->is_trial ? 0 : count_serial(pieces, task, counter, form, &serial);
+	for (int last = 1; serial && last < POLY_DIMS; last++) {
+		struct poly_form skewed = { 0 };
+		int *same = ARENA_ARRAY(arena, int, task->members);
+		struct poly_form *forms = ARENA_ARRAY(arena, struct poly_form, task->members);
+		if (!poly_skew(pieces, task, last, &skewed))
+			continue;
+		for (int i = 0; i < task->members; i++) {
+			same[i] = last;
+			forms[i] = skewed;
+		}
+		bool still = false;
+		int count = count_serial(pieces, task, same, forms, &still);
+		if (count >= least)
+			continue;
+		least = count;
+		form = forms;
+		counter = same;
+	}
+	enter(pieces, task, counter, form);
+}
+
 static bool arrange(struct poly_pieces *pieces, struct poly_task *task)
 {
+	poly_merge(pieces, task);
 	struct components components = components_of(task, pieces->poly->arena);
 	if (components.count > 1)
 		return arrange_components(pieces, task, &components);
@@ -277,7 +350,7 @@ static bool arrange(struct poly_pieces *pieces, struct poly_task *task)
 		keep_order(pieces, task);
 		return true;
 	}
-	enter(pieces, task, choice.best);
+	enter_best(pieces, task, &choice);
 	return arrange(pieces, task);
 }
 
@@ -339,19 +412,26 @@ static void finish_leaf(struct poly_piece *piece)
 			leaf->counter[leaf->loops++] = d;
 	}
 	leaf->is_box = true;
+	for (int d = 0; d < dims; d++) {
+		int coupled = 0;
+		for (int other = 0; other < dims; other++)
+			coupled += leaf->parallel[other] && leaf->skew[d][other];
+		leaf->is_box = leaf->is_box && coupled < 2;
+	}
 	isl_set_foreach_basic_set(piece->domain, note_part, piece);
 	isl_basic_set *hull = isl_set_affine_hull(isl_set_copy(piece->domain));
 	isl_basic_set_foreach_constraint(hull, note_single, piece);
 	isl_basic_set_free(hull);
 }
 
-struct poly_schedule *poly_schedule_new(struct poly *poly, const bool *inside)
+struct poly_schedule *poly_schedule_new(struct poly *poly, const bool *inside, const int *alike)
 {
 	struct arena *arena = poly->arena;
 	struct poly_schedule *schedule = ARENA_NEW(arena, struct poly_schedule);
 	struct poly_pieces *pieces = ARENA_NEW(arena, struct poly_pieces);
 	schedule->pieces = pieces;
 	pieces->poly = poly;
+	pieces->alike = alike;
 	isl_ctx_reset_operations(poly->ctx);
 	int count = poly->program->statements;
 	struct poly_task task = { .member = ARENA_ARRAY(arena, int, count) };

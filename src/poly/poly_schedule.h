@@ -9,7 +9,10 @@ enum { POLY_LANES = 2 }; /* loops of a leaf with lanes, at most */
 struct poly_leaf {
 	int statement;
 	bool parallel[POLY_DIMS]; /* counters of the parallel loops of more than one iteration */
-	bool is_box;              /* no bound of a parallel loop depends on another parallel one */
+	/* A counter that follows from its loop, which is skewed, and from parallel counters: minus
+	 * how much of each. */
+	int64_t skew[POLY_DIMS][POLY_DIMS];
+	bool is_box; /* no bound of a parallel loop depends on another parallel one */
 	int64_t low[POLY_DIMS], high[POLY_DIMS]; /* the box around the iterations, inclusive */
 	/* To be chosen: counters whose loops run several iterations at once, and how many. A lane
 	 * works on counters that are the same number modulo `lanes`. */
@@ -27,7 +30,8 @@ struct poly_schedule {
 	struct poly_pieces *pieces; /* inside poly/ */
 };
 
-/* NULL: it is too complex. It lives as long as poly. */
-struct poly_schedule *poly_schedule_new(struct poly *poly, const bool *inside);
+/* alike: [statements] the first statement that does the same at its counters.
+ * NULL: it is too complex. It lives as long as poly. */
+struct poly_schedule *poly_schedule_new(struct poly *poly, const bool *inside, const int *alike);
 void poly_schedule_free(struct poly_schedule *schedule);
 #endif

@@ -30,7 +30,8 @@ struct counting {
 	const struct platform *platform;
 	int64_t interval;    /* interval of the current loop; 0: not in a pipelined loop */
 	int64_t *operations; /* [OP_COUNT][3 bit widths]: lanes of each kind in this loop */
-	int64_t *units;      /* the same: instances in the sequential nest so far; NULL: in none */
+	int64_t *units;      /* of the open sequential nest: nest_units; NULL: in none */
+	int64_t *nest_units; /* the same: instances in the sequential nests so far */
 	int64_t copies;      /* of what loops with lanes hold */
 	struct resources sum;
 	int64_t lanes, widest_interval, products; /* products: of the dot ops of this loop */
@@ -81,6 +82,8 @@ static int64_t *operations_of(
 {
 	int width = scalar->kind == TYPE_INDEX ? 32 : scalar->width;
 	size_t class = width > 32 ? 2 : 1;
+	/* the loops of a nest share units that add or subtract */
+	code = c->units && code == OP_SUBF ? OP_ADDF : code;
 	if (width <= 32 && (narrow || width <= 8))
 		class = 0;
 	return &c->operations[(size_t)code * 3 + class];
@@ -224,8 +227,7 @@ static void count_block(struct counting *c, const struct block *block);
 
 static void count_nest(struct counting *c, const struct block *block)
 {
-	int64_t units[OP_COUNT * 3] = { 0 };
-	c->units = units;
+	c->units = c->nest_units;
 	count_block(c, block);
 	c->units = NULL;
 }
@@ -297,8 +299,10 @@ static bool is_written(const struct block *block, const struct value *port)
 static struct counting count_process(const struct platform *platform, const struct op *function)
 {
 	int64_t operations[OP_COUNT * 3] = { 0 };
+	int64_t units[OP_COUNT * 3] = { 0 };
 	struct counting c = { .platform = platform,
 		.operations = operations,
+		.nest_units = units,
 		.copies = 1,
 		.lanes = 1,
 		.widest_interval = 1 };
@@ -315,7 +319,7 @@ static struct counting count_process(const struct platform *platform, const stru
 		c.sum = resources_add(
 		        c.sum, (struct resources){ .lut = ENTRY_LUT, .ff = ENTRY_FF });
 	count_block(&c, function->region[0]);
-	c.operations = NULL;
+	c.operations = c.nest_units = NULL;
 	return c;
 }
 

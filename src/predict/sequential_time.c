@@ -174,6 +174,7 @@ struct timed_loop {
 	const struct op *loop;
 	bool pipelined, varies; /* its cycles depend on counters around */
 	bool flattened;         /* one pipeline with the only loop inside */
+	bool has_rows; /* flattened, and trips of the loop inside follow from its counter */
 	int64_t interval, depth;
 	int64_t straight; /* cycles of operations between the loops of the body */
 	VEC(struct timed_loop *) inner;
@@ -204,10 +205,43 @@ static bool follows_from(const struct value *value, const struct value *counter)
 	return false;
 }
 
-/* Is the loop's body numbers and one loop, both parallel, with bounds that stay the same? */
+/* The loop in the block, if all else in it are numbers; else NULL. */
+static struct op *only_loop(const struct block *block)
+{
+	struct op *loop = NULL;
+	for (struct op *op = block->first; op; op = op->next) {
+		const struct type *type = op->results == 1 ? op->result[0]->type : NULL;
+		bool number = type && !op_accessed(op) && !op->region[0] &&
+		        (type->kind == TYPE_INDEX || type->width == 1);
+		if (!number && op->code != OP_YIELD && (loop || op->code != OP_FOR))
+			return NULL;
+		loop = op->code == OP_FOR ? op : loop;
+	}
+	return loop;
+}
+
+struct op *sequential_rows(const struct op *loop)
+{
+	struct op *inner = only_loop(loop->region[0]);
+	bool rows = inner && attr_get(loop, KEY_STREAM_FLATTENED) &&
+	        attr_get(inner, KEY_STREAM_PIPELINE) &&
+	        (!timing_only_loop(loop->region[0]) ||
+	                follows_from(inner->operand[1], loop->region[0]->argument[0]));
+	return rows ? inner : NULL;
+}
+
+/* Is the loop's body numbers and one loop, both parallel, with bounds that stay the same?  A
+ * pipelined loop's bound may follow from the counter: rows that are shorter than it takes to know
+ * their length cost some iterations, which is less than to drain behind each. */
 static bool may_flatten(const struct op *loop, const struct timed_loop *inner)
 {
-	bool good = attr_get(loop, KEY_STREAM_PARALLEL) && (inner->pipelined || inner->flattened) &&
+	if (!attr_get(loop, KEY_STREAM_PARALLEL) || !attr_get(inner->loop, KEY_STREAM_PARALLEL) ||
+	        inner->has_rows)
+		return false;
+	if (inner->pipelined && inner->depth >= SEQUENTIAL_ROW &&
+	        only_loop(loop->region[0]) == inner->loop)
+		return true;
+	bool good = (inner->pipelined || inner->flattened) &&
 	        timing_only_loop(loop->region[0]) == inner->loop;
 	for (const struct timed_loop *at = inner; good && at;
 	        at = at->flattened ? at->inner.data[0] : NULL)
@@ -246,6 +280,7 @@ static struct timed_loop *time_loop(struct nest_timer *c, struct op *loop)
 		timed->interval = timed->inner.data[0]->interval;
 		timed->depth = timed->inner.data[0]->depth;
 		attr_set(c->module, loop, KEY_STREAM_FLATTENED, attr_unit(c->module));
+		timed->has_rows = sequential_rows(loop);
 	}
 	return timed;
 }
@@ -326,6 +361,20 @@ static int64_t number_of(const struct value *value)
 	}
 }
 
+/* Iterations of rows whose lengths follow from the counter, in front of which the first length is
+ * computed. */
+static int64_t row_iterations(const struct timed_loop *timed, int64_t rows)
+{
+	int64_t counter = 0;
+	int64_t sum = SEQUENTIAL_ROW;
+	timed->loop->region[0]->argument[0]->data = &counter;
+	for (; counter < rows; counter++) {
+		int64_t row = number_of(timed->inner.data[0]->loop->operand[1]);
+		sum += row > SEQUENTIAL_ROW ? row : SEQUENTIAL_ROW;
+	}
+	return sum;
+}
+
 static int64_t cycles_of(const struct timed_loop *timed);
 
 static int64_t turn_of(const struct timed_loop *timed)
@@ -343,6 +392,8 @@ static int64_t cycles_of(const struct timed_loop *timed)
 	int64_t counter = 0;
 	if (trips <= 0)
 		return cycles;
+	if (timed->has_rows)
+		return cycles + timed->depth + timed->interval * (row_iterations(timed, trips) - 1);
 	for (const struct timed_loop *at = timed; at->flattened;
 	        trips *= number_of(at->loop->operand[1]))
 		at = at->inner.data[0];

@@ -8,6 +8,14 @@
  * load's stream.distance; this much: none of them. */
 #define SEQUENTIAL_NEVER INT32_MAX
 
+/* Least iterations of a row: a run of a loop whose trips follow from the counter of the loop
+ * around, where both are one pipeline. So many iterations ahead the next row's trips are known. */
+#define SEQUENTIAL_ROW 8
+
+/* The loop inside that is one pipeline with this one, if its trips follow from this one's counter;
+ * else NULL. */
+struct op *sequential_rows(const struct op *loop);
+
 /* Pipelines each innermost loop of the nest with the least interval that its dependences allow,
  * and records the cycles of the whole nest (stream.cycles). */
 void sequential_schedule(struct module *module, const struct platform *platform, struct op *nest);

@@ -109,6 +109,52 @@ static bool prepares(const struct raising *r, int instance, int group)
 	                (!count.outside && !raise_has_reduction(r, instance)));
 }
 
+static bool is_fed_by(const struct raising *r, int reader, int group)
+{
+	for (int j = 0; j < raise_statement(r, reader)->reads; j++)
+		if (reads_from(r, reader, group, j))
+			return true;
+	return false;
+}
+
+/* Does a value of the one group reach the other through statements outside both? */
+static bool has_detour(const struct raising *r, int from, int to)
+{
+	bool *reached = ARENA_ARRAY(r->arena, bool, r->instances);
+	bool any = true;
+	while (any) {
+		any = false;
+		for (int i = 0; i < r->instances; i++) {
+			int own = raise_group_of(r, i);
+			bool fed = own != from && own != to && is_fed_by(r, i, from);
+			for (int w = 0; !fed && own != from && w < r->instances; w++)
+				fed = reached[w] && reads_value(r, i, w);
+			if (fed && own == to)
+				return true;
+			any = any || (fed && !reached[i]);
+			reached[i] = reached[i] || fed;
+		}
+	}
+	return false;
+}
+
+bool raise_chain(struct raising *r)
+{
+	for (int i = 0; i < r->readers; i++)
+		for (int g = 0; g < (int)r->groups.count; g++) {
+			int own = raise_group_of(r, i);
+			if (own < 0 || own == g || !is_fed_by(r, i, g) || has_detour(r, g, own))
+				continue;
+			bool *marked = ARENA_ARRAY(r->arena, bool, r->instances);
+			for (int k = 0; k < r->instances; k++)
+				marked[k] =
+				        raise_group_of(r, k) == own || raise_group_of(r, k) == g;
+			raise_join(r, marked);
+			return true;
+		}
+	return false;
+}
+
 bool raise_absorb(struct raising *r, struct poly *poly)
 {
 	for (size_t g = 0; g < r->groups.count; g++) {

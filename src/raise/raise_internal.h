@@ -28,7 +28,8 @@ struct raise_group {
 	int64_t (*banks)[POLY_DIMS];
 	/* elements before the first one of C, and all of them */
 	int64_t (*margin)[POLY_DIMS], (*extent)[POLY_DIMS];
-	int64_t dsp; /* that its operators may take */
+	int64_t dsp;      /* that its operators may take */
+	int64_t used_dsp; /* and those that they take */
 };
 
 struct raising {
@@ -77,6 +78,17 @@ void raise_join(struct raising *r, const bool *marked);
 /* Lets groups take in what cannot or need not stand outside. Instances are whole statements.
  * false: nothing was taken in. */
 bool raise_absorb(struct raising *r, struct poly *poly);
+/* Makes one group of two of which the one waits for the other, so that they share operators and
+ * arrays. false: there are none. */
+bool raise_chain(struct raising *r);
+
+/* --- raise_alike.c --- */
+/* [statements]: the first statement of the group that does the same at its counters. */
+int *raise_alike(const struct raising *r, int group);
+
+/* --- raise_triangle.c --- */
+/* Makes a group of a sum over a triangle for which a nest is faster. false: there is none. */
+bool raise_join_triangle(struct raising *r);
 
 /* --- raise_expand.c --- */
 /* Changes the region so that scalars of groups have a copy for each iteration. false: none needs

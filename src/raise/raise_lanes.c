@@ -5,13 +5,14 @@
 #include "ir/double_forms.h"
 #include "predict/resource.h"
 #include "raise/raise_internal.h"
+#include <math.h>
 #include <string.h>
 
 enum { LANES_MOST = 128, DRAIN_CYCLES = 16 };
 /* What a lane of other loops has to save, of the time of the longest one. */
 #define LANE_SHARE 0.0003
 /* Words in which arrays of so many elements are filled; banks of an array. */
-enum { WORD_MOST = 8, WORDS_LEAST = 256, BANKS_MOST = 512 };
+enum { WORD_MOST = 16, WORDS_LEAST = 256, BANKS_MOST = 512 };
 
 /* Loops with lanes of a leaf. */
 struct lane_choice {
@@ -125,6 +126,16 @@ static bool is_held(const struct raising *r, const struct raise_group *group)
 	        sum.uram * 20 <= die.uram * 19;
 }
 
+/* The subscript in terms of the leaf's loops: a skewed counter moves with parallel ones. */
+static struct poly_form form_in_loops(const struct poly_leaf *leaf, const struct poly_form *form)
+{
+	struct poly_form moved = *form;
+	for (int d = 0; d < POLY_DIMS; d++)
+		for (int other = 0; form->coefficient[d] && other < POLY_DIMS; other++)
+			moved.coefficient[other] += form->coefficient[d] * leaf->skew[d][other];
+	return moved;
+}
+
 /* The dim of the access whose subscript is this counter and a number, with these banks or still
  * without; -1: there is none. -2: the counter is in no subscript. */
 static int banked_dim(
@@ -132,13 +143,13 @@ static int banked_dim(
 {
 	int found = -2;
 	for (int d = 0; d < s->r->program.array[access->array].rank; d++) {
-		const struct poly_form *form = &access->subscript[d];
+		struct poly_form form = form_in_loops(s->leaf, &access->subscript[d]);
 		int64_t banks = s->group->banks[access->array][d];
-		bool alone = form->coefficient[counter] == 1;
-		if (!form->coefficient[counter])
+		bool alone = form.coefficient[counter] == 1;
+		if (!form.coefficient[counter])
 			continue;
 		for (int other = 0; other < POLY_DIMS; other++)
-			alone = alone && (other == counter || !form->coefficient[other]);
+			alone = alone && (other == counter || !form.coefficient[other]);
 		if (alone && banks == lanes)
 			return d;
 		if (alone && banks == 1 && found < 0 &&
@@ -169,6 +180,25 @@ static void set_banks(struct lane_search *s, const struct lane_choice *choice)
 			if (d >= 0)
 				s->group->banks[access->array][d] = choice->lanes[l];
 		}
+}
+
+/* Banks that the arrays get with the choice. */
+static int64_t new_banks(struct lane_search *s, const struct lane_choice *choice)
+{
+	const struct poly_statement *statement = &s->r->program.statement[s->leaf->statement];
+	int64_t banks = 0;
+	for (int i = -1; i < statement->reads; i++) {
+		const struct poly_access *access = access_of(s, i);
+		int64_t factor = 1;
+		for (int l = 0; l < choice->loops; l++) {
+			int d = banked_dim(s, access, choice->counter[l], choice->lanes[l]);
+			if (d >= 0 && s->group->banks[access->array][d] == 1)
+				factor *= choice->lanes[l];
+		}
+		int64_t more = banks_of(s, access->array) * (factor - 1);
+		banks = more > banks ? more : banks;
+	}
+	return banks;
 }
 
 /* Do the arrays fit with the banks of the choice? */
@@ -241,7 +271,7 @@ static void try_choice(struct lane_search *s, const struct lane_choice *choice)
 	for (int d = 0; d < POLY_DIMS; d++)
 		if (!is_inner(s->leaf, d))
 			time *= (double)(s->leaf->high[d] - s->leaf->low[d] + 1);
-	time += s->lane_time * (double)all_lanes(choice);
+	time += s->lane_time * (double)(all_lanes(choice) + new_banks(s, choice));
 	if (time >= s->least || !has_room(s, choice))
 		return;
 	s->least = time;
@@ -312,9 +342,12 @@ static struct nest_units with_lanes(
         const struct nest_units *units, const struct body *body, int64_t lanes)
 {
 	struct nest_units own = { .lanes = lanes > units->lanes ? lanes : units->lanes };
-	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP)
-			own.count[body->node[n].code][type_is_double(body->node[n].type)] += lanes;
+	for (int n = 0; n < body->count; n++) {
+		const struct node *node = &body->node[n];
+		if (node->kind == NODE_OP)
+			own.count[node->code == OP_SUBF ? OP_ADDF : node->code]
+			         [type_is_double(node->type)] += lanes;
+	}
 	for (int code = 0; code < OP_COUNT; code++)
 		for (int wide = 0; wide < 2; wide++)
 			if (units->count[code][wide] > own.count[code][wide])
@@ -322,11 +355,10 @@ static struct nest_units with_lanes(
 	return own;
 }
 
-static bool is_affordable(const struct raising *r, int64_t most, const struct nest_units *units)
+static struct resources cost_of(const struct raising *r, const struct nest_units *units)
 {
 	struct module *module = r->module;
-	int64_t dsp = 0;
-	int64_t lut = LANE_LUT * units->lanes;
+	struct resources sum = { .lut = LANE_LUT * units->lanes };
 	for (int code = 0; code < OP_COUNT; code++)
 		for (int wide = 0; wide < 2; wide++) {
 			int64_t count = units->count[code][wide];
@@ -334,10 +366,16 @@ static bool is_affordable(const struct raising *r, int64_t most, const struct ne
 				continue;
 			struct operator_cost cost = platform_operator(r->options->platform,
 			        (enum op_code)code, type_float(module, wide ? 64 : 32));
-			dsp += count * cost.dsp;
-			lut += count * cost.lut;
+			sum.dsp += count * cost.dsp;
+			sum.lut += count * cost.lut;
 		}
-	return dsp <= most && lut <= r->options->lut;
+	return sum;
+}
+
+static bool is_affordable(const struct raising *r, int64_t most, const struct nest_units *units)
+{
+	struct resources cost = cost_of(r, units);
+	return cost.dsp <= most && cost.lut <= r->options->lut;
 }
 
 /* Lanes of the leaf for which there is room in the nest. */
@@ -500,6 +538,7 @@ static void choose_all(struct raising *r, struct raise_group *group, struct poly
 		done[most] = true;
 		choose_lanes(r, group, schedule->leaf[most], units, &longest);
 	}
+	group->used_dsp = cost_of(r, units).dsp;
 	widen_rows(r, group);
 	find_extents(r, group, schedule);
 }
@@ -517,8 +556,8 @@ static int64_t dsp_of(const struct raising *r, int statement)
 	return dsp;
 }
 
-/* A share of the DSPs by its work, after each statement of the function has those of one
- * iteration. */
+/* A share of the DSPs by the root of its work, with which what runs one after the other takes least
+ * time together, after each statement of the function has those of one iteration. */
 static int64_t share_of(const struct raising *r, int group)
 {
 	double all = 0;
@@ -534,20 +573,23 @@ static int64_t share_of(const struct raising *r, int group)
 		if (!r->live[i])
 			continue;
 		bool inside = r->group[statement] == group;
-		all += work;
+		all += inside ? 0 : sqrt(work);
 		own += inside ? work : 0;
 		least += inside ? dsp : 0;
 		left -= dsp;
 	}
-	if (own >= all)
+	if (!all)
 		return r->options->dsp;
+	own = sqrt(own);
+	all += own;
 	return least + (left > 0 ? (int64_t)((double)left * own / all) : 0);
 }
 
 struct poly_step *raise_nest(struct raising *r, struct poly *poly, int number)
 {
 	struct raise_group *group = &r->groups.data[number];
-	struct poly_schedule *schedule = poly_schedule_new(poly, group->inside);
+	struct poly_schedule *schedule =
+	        poly_schedule_new(poly, group->inside, raise_alike(r, number));
 	struct poly_step *step = NULL;
 	clear_banks(r, group);
 	if (schedule) {

@@ -269,10 +269,12 @@ static bool order_with(struct raising *r, struct poly *poly)
 		if (!r->flow)
 			return raise_report(
 			        r, &(struct poly_error){ .fault = POLY_TOO_COMPLEX, .read = -1 });
-		if (whole && raise_absorb(r, poly))
+		if (whole && (raise_join_triangle(r) || raise_absorb(r, poly)))
 			continue;
 		struct dependence_graph graph = graph_of(r);
 		int s = find_cycle(r, &graph);
+		if (s < 0 && whole && raise_chain(r))
+			continue;
 		if (s < 0)
 			break;
 		bool *cycle = ARENA_ARRAY(r->arena, bool, graph.count);

@@ -643,6 +643,9 @@ bool raise_sequential(struct raising *r, int group)
 	attr_set(r->module, q.op, KEY_STREAM_NAME,
 	        attr_string(r->module,
 	                raise_kernel_name(r, r->region->arrays.data[array].name, location.line)));
+	if (group_of(&q)->used_dsp)
+		attr_set(r->module, q.op, KEY_STREAM_DSP,
+		        attr_integer(r->module, group_of(&q)->used_dsp));
 	set_layouts(&q);
 	set_banks(&q);
 	op_append(r->block, q.op);

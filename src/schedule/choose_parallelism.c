@@ -468,7 +468,7 @@ bool choose_parallelism(struct pass_context *context, struct module *module)
 	w.kernel = ARENA_ARRAY(arena, const struct op *, w.count + 1);
 	w.candidate = ARENA_ARRAY(arena, struct candidate, w.count + 1);
 	w.parallelism = ARENA_ARRAY(arena, struct parallelism, w.count + 1);
-	w.dsp = choice_resolve(choices, context->platform, CHOICE_DSP);
+	w.dsp = parallelism_dsp(context, body);
 	w.lut = choice_resolve(choices, context->platform, CHOICE_LUT);
 	ir_count_uses(module_main(module)->region[0]);
 	ir_walk(body, mark_combine, NULL);

@@ -63,7 +63,7 @@ static void split_posts(const struct tiles *t, struct block *block)
 /* Counts the contractions, and what the other kernels take at least. */
 static void count_work(struct tiles *t, const struct block *block)
 {
-	t->dsp = choice_resolve(&t->context->choices, t->context->platform, CHOICE_DSP);
+	t->dsp = parallelism_dsp(t->context, module_main(t->module)->region[0]);
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code != OP_KERNEL)
 			continue;

@@ -5,6 +5,7 @@
 #include "ir/launch_tokens.h"
 #include "ir/kernel_edit.h"
 #include "schedule/parallelism.h"
+#include "schedule/schedule_passes.h"
 
 /* percent of the board's DSPs for the engine's PEs and the kernels together; if that crowds a die,
  * fit_crowded_die.c tries less */
@@ -45,6 +46,15 @@ static int engine_weight_bits(const struct block *block)
 	for (const struct op *op = block->first; op && !bits; op = op->next)
 		bits = op_weight_bits(op);
 	return bits;
+}
+
+int64_t parallelism_dsp(const struct pass_context *context, const struct block *body)
+{
+	int64_t dsp = choice_resolve(&context->choices, context->platform, CHOICE_DSP);
+	for (const struct op *op = body->first; op; op = op->next)
+		if (op->code == OP_SEQUENTIAL)
+			dsp -= attr_integer_or(op, KEY_STREAM_DSP, 0);
+	return dsp < 0 ? 0 : dsp;
 }
 
 static int dsp_share(const struct block *block, int tokens_per_cycle, bool counted)

@@ -6,4 +6,6 @@
 bool choose_register_tiles(struct pass_context *context, struct module *module);
 bool choose_parallelism(struct pass_context *context, struct module *module);
 bool choose_loop_orders(struct pass_context *context, struct module *module);
+/* DSPs for kernels: what the option gives less those of sequential nests. */
+int64_t parallelism_dsp(const struct pass_context *context, const struct block *body);
 #endif

@@ -3,6 +3,11 @@
 #include "ir/nest_array.h"
 #include "streams/stream_builder.h"
 
+/* Of lanes for a bank, over all lanes of a word. */
+enum { CHOICES_MOST = 512 };
+/* Operands of so many have a memory port of their own. */
+enum { BULK_ELEMENTS = 4096 };
+
 /* In words as wide as the banks of a row can take or give in a cycle. */
 static const struct type *row_major(struct streams *s, const struct op *nest,
         const struct value *array, const struct type *tensor)
@@ -12,7 +17,8 @@ static const struct type *row_major(struct streams *s, const struct op *nest,
 	int64_t banks = layout.banks[layout.rank - 1];
 	int64_t lanes = stream_lanes(type);
 	int64_t used = lanes; /* a part of it divides a row, too */
-	while (lanes % used || banks % used)
+	while (lanes % used || used > banks ||
+	        used * (banks / common_divisor(used, banks)) > CHOICES_MOST)
 		used--;
 	return used < lanes ? type_regroup(s->module, type, used) : type;
 }
@@ -25,7 +31,8 @@ void emit_sequential(struct streams *s, struct op *old)
 	const struct attr **tensor = ARENA_ARRAY(module->arena, const struct attr *, old->results);
 	for (int j = 0; j < old->operands; j++)
 		operand[j] = demand_stream(s, tensor_source_of(old->operand[j]),
-		        row_major(s, old, old->region[0]->argument[j], old->operand[j]->type), 0);
+		        row_major(s, old, old->region[0]->argument[j], old->operand[j]->type),
+		        type_elements(old->operand[j]->type) >= BULK_ELEMENTS);
 	for (int i = 0; i < old->results; i++) {
 		type[i] = row_major(s, old, old->region[0]->last->operand[i], old->result[i]->type);
 		tensor[i] = attr_type(module, old->result[i]->type);

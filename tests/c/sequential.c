@@ -150,3 +150,44 @@ void ways(int path[N][N])
 				        ? path[i][j]
 				        : path[i][k] + path[k][j];
 }
+
+/* A relaxation in place, whose every loop carries values; only a wavefront of it is parallel. */
+void relaxation(float A[N][N])
+{
+	for (int t = 0; t < 7; t++)
+		for (int i = 1; i < N - 1; i++)
+			for (int j = 1; j < N - 1; j++)
+				A[i][j] = (A[i - 1][j + 1] + A[i][j - 1] + A[i][j] + A[i][j + 1] +
+				                  A[i + 1][j - 1]) *
+				        0.2f;
+}
+
+/* A product below the diagonal, and what is made of it. */
+void triangle(const float A[N][N], float C[N][N], float D[N][N])
+{
+	for (int i = 0; i < N; i++)
+		for (int j = 0; j <= i; j++) {
+			C[i][j] *= 0.5f;
+			for (int k = 0; k < N; k++)
+				C[i][j] += A[i][k] * A[j][k];
+		}
+	for (int i = 0; i < N; i++)
+		for (int j = 0; j < N; j++)
+			for (int k = 0; k <= j; k++)
+				D[i][j] += C[j][k] * A[k][i];
+}
+
+/* The same update in two loops, around one of another kind. */
+void elimination(float A[N][N])
+{
+	for (int i = 0; i < N; i++) {
+		for (int j = 0; j < i; j++) {
+			for (int k = 0; k < j; k++)
+				A[i][j] -= A[i][k] * A[k][j];
+			A[i][j] /= A[j][j] + 8.0f;
+		}
+		for (int j = i; j < N; j++)
+			for (int k = 0; k < i; k++)
+				A[i][j] -= A[i][k] * A[k][j];
+	}
+}
