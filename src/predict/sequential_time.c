@@ -137,16 +137,41 @@ static int64_t depth_of(const struct loop_body *body)
 	return depth;
 }
 
-/* An array takes one word a cycle. */
+/* Copies of the array for which a die has room. */
+static int64_t most_copies(const struct platform *platform, const struct value *array)
+{
+	const struct type *type = array->type;
+	const struct resources *die = &platform->die[0];
+	int64_t bits = type_bits(type->element);
+	int64_t words = type->shape[type->rank - 1];
+	int64_t banks = type_elements(type) / words;
+	struct resources one =
+	        storage_cost(storage_choose(bits, words, die->uram > 0), bits, words);
+	int64_t blocks = banks * (one.uram ? one.uram : one.bram18);
+	int64_t room = (one.uram ? die->uram : die->bram18) * 3 / 4;
+	int64_t copies = blocks ? room / blocks : INT32_MAX;
+	return copies > 1 ? copies : 1;
+}
+
+/* An array takes one word a cycle, and gives one from each copy. */
 static int64_t least_interval(const struct loop_body *body)
 {
 	int64_t most = 1;
 	for (size_t i = 0; i < body->ops.count; i++) {
 		const struct value *array = op_accessed(body->ops.data[i]);
 		int64_t writes = 0;
-		for (size_t j = 0; array && j < body->ops.count; j++)
-			writes += op_writes(body->ops.data[j], array);
-		most = writes > most && !is_register(array) ? writes : most;
+		int64_t reads = 0;
+		for (size_t j = 0; array && j < body->ops.count; j++) {
+			const struct op *op = body->ops.data[j];
+			writes += op_writes(op, array);
+			reads += op_accessed(op) == array && !op_writes(op, array);
+		}
+		if (!array || is_register(array))
+			continue;
+		int64_t copies = most_copies(body->platform, array);
+		int64_t turns = (reads + copies - 1) / copies;
+		most = writes > most ? writes : most;
+		most = turns > most ? turns : most;
 	}
 	return most;
 }
