@@ -2,6 +2,7 @@
 #include "frontend/c_reader.h"
 #include "base/closest_name.h"
 #include "base/cxx_border.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,8 +197,15 @@ static bool read_sizes(struct c_reader *reader)
 			        reader->module->diag, "accepted is PARAMETER=COUNT, as n=4096");
 		}
 		int64_t number = value;
-		map_set(&reader->sizes, text_copy(reader->arena, text, (size_t)(equals - text)),
-		        arena_copy(reader->arena, &number, sizeof number));
+		const char *name = text_copy(reader->arena, text, (size_t)(equals - text));
+		const int64_t *before = map_get(&reader->sizes, name);
+		if (before && *before != number) {
+			diag_error(reader->module->diag, NOWHERE,
+			        "--define gives '%s' two values, %" PRId64 " and %" PRId64, name,
+			        *before, number);
+			return diag_note(reader->module->diag, "accepted is one value a parameter");
+		}
+		map_set(&reader->sizes, name, arena_copy(reader->arena, &number, sizeof number));
 	}
 	return true;
 }
@@ -239,7 +247,7 @@ static bool read_function(struct c_reader *reader)
 	if (!read_sizes(reader))
 		return false;
 	c_find_sizes(reader);
-	if (!c_declare_parameters(reader) || !read_body(reader))
+	if (!c_declare_parameters(reader) || !read_body(reader) || !c_check_overlap(reader))
 		return false;
 	c_read_pragmas(reader);
 	if (reader->region->statements.count)

@@ -175,6 +175,11 @@ void c_find_sizes(struct c_reader *reader); /* fills sizes */
 /* An integer parameter in the expression whose value is not known; NULL: there is none. */
 const char *c_unknown_size(struct c_reader *reader, CXCursor cursor);
 
+/* --- c_overlap.c --- */
+/* false after a diagnostic: a call in the file passes an array for two parameters, one of which the
+ * function writes. */
+bool c_check_overlap(struct c_reader *reader);
+
 /* --- c_double.c --- */
 /* Notes the literal that makes a statement on floats one in double precision. */
 void c_note_double(struct c_reader *reader, CXCursor cursor);

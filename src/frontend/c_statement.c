@@ -75,6 +75,18 @@ static bool assigns_counter(struct c_reader *reader, CXCursor target)
 	return symbol && symbol->kind == C_SYMBOL_FORM && symbol->counter;
 }
 
+static bool moves_pointer(CXCursor target)
+{
+	CXType type = clang_getCanonicalType(clang_getCursorType(target));
+	return type.kind == CXType_Pointer || c_is_array(type);
+}
+
+static bool refuse_move(struct c_reader *reader, CXCursor cursor)
+{
+	return c_refuse(reader, cursor, "this moves a pointer",
+	        "accepted are pointers that stay, and subscripts that count, as x[i + 1]");
+}
+
 static bool is_assignment(CXCursor cursor)
 {
 	return clang_getCursorKind(cursor) == CXCursor_BinaryOperator &&
@@ -90,6 +102,8 @@ static bool assign(struct c_reader *reader, CXCursor cursor)
 	struct poly_access target;
 	if (assigns_counter(reader, parts.list.data[0]))
 		return refuse_counter(reader, cursor);
+	if (moves_pointer(parts.list.data[0]))
+		return refuse_move(reader, cursor);
 	if (is_assignment(inner)) {
 		if (!c_statement(reader, inner))
 			return false;
@@ -128,6 +142,8 @@ static bool update(struct c_reader *reader, CXCursor cursor, CXCursor left, cons
 	struct poly_access target;
 	if (assigns_counter(reader, left))
 		return refuse_counter(reader, cursor);
+	if (moves_pointer(left))
+		return refuse_move(reader, cursor);
 	c_begin_statement(reader, cursor);
 	if (!c_element(reader, left, &target))
 		return false;
