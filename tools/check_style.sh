@@ -11,7 +11,7 @@ outside='\.\.''/shared|/work/''(main|shared)'
 folders=(include src runtime python platforms share tests fuzz bench examples docs tools .ci)
 # The rooms of src/, low to high: a room includes only what stands before it.
 rooms='base ir image platform itensor options predict solve poly import frontend raise tensor fusion layers quantize attention process ports
-	engine converter schedule folding lowering streams emit evaluate simulate fifo floorplan pipeline report explore model driver main'
+	engine converter schedule folding lowering streams emit evaluate simulate fifo floorplan pipeline report explore hls_model driver main'
 
 # The rooms of python/streamtensor, low to high; its own files are seen from every room.
 packages='lowering checkpoints quantization onnx images language exploration'

@@ -536,8 +536,8 @@ def _add_explore(commands, name: str) -> None:
     command.add_argument(
         "model",
         type=Path,
-        metavar="FILE.mlir",
-        help="MLIR module, as `streamtensor export` writes it",
+        metavar="FILE",
+        help="MLIR module, as `streamtensor export` writes it, or a C file",
     )
     command.add_argument(
         "--workers",
@@ -1100,7 +1100,10 @@ def _explore(options, progress: Progress) -> int:
     constraints.pop("trials", None)
     trials = compiler_options.count(options.settings, "trials", "explore")
     settings = {"platform": [platform], **constraints}
-    task = design_trials.task(_text(options.model), settings, _quant(options))
+    source = options.model if options.model.suffix == ".c" else None
+    if not source:
+        compiler_options.refuse_those_of_c(settings, "MLIR")
+    task = design_trials.task(_text(options.model), settings, _quant(options), source)
     # before the study is opened, so that an error leaves the folder unchanged
     workers = design_trials.crew(options.workers, options.scheduler)
     with contextlib.ExitStack() as stack:
@@ -1112,7 +1115,7 @@ def _explore(options, progress: Progress) -> int:
         study = design_trials.run(task, options.output, resume, trials, workers, watch)
     if not design_trials.pareto_front(study):
         raise Error(design_trials.no_design_reason(study), "other limits, and another folder")
-    for row in [design_trials.HEADINGS, *design_trials.rows(study)]:
+    for row in [design_trials.headings(study), *design_trials.rows(study)]:
         print("  ".join(row))
     return 0
 

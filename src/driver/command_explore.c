@@ -58,8 +58,12 @@ static void print_front(struct session *session, const struct exploration *explo
 {
 	struct text *out = &session->out;
 	bool *listed = ARENA_ARRAY(session->arena, bool, exploration->trials.count + 1);
-	text_add(out, "%5s %12s %12s %7s %10s %6s %10s %10s %10s  %s\n", "id", "modeled",
-	        "simulated", "error", "ms", "DSP", "on chip", "mJ", "1/s", "choices");
+	text_add(out, "%5s %12s %12s %7s %10s %6s ", "id", "modeled", "simulated", "error", "ms",
+	        "DSP");
+	if (exploration->of_c)
+		text_add(out, "%10s %10s  choices\n", "LUT", "BRAM18");
+	else
+		text_add(out, "%10s %10s %10s  choices\n", "on chip", "mJ", "1/s");
 	for (;;) {
 		const struct trial *next = NULL;
 		for (size_t i = 0; i < exploration->trials.count; i++) {
@@ -79,10 +83,14 @@ static void print_front(struct session *session, const struct exploration *explo
 			error = text_format(session->arena, "%+.1f %%",
 			        100 * ((double)next->cycles / (double)next->simulated - 1));
 		}
-		text_add(out, "%5zu %12lld %12s %7s %10.4g %6lld %10lld %10.4g %10.4g  ", id,
-		        (long long)next->cycles, simulated, error, next->ms,
-		        (long long)next->used.dsp, (long long)next->on_chip, next->energy_mj,
-		        next->per_second);
+		text_add(out, "%5zu %12lld %12s %7s %10.4g %6lld ", id, (long long)next->cycles,
+		        simulated, error, next->ms, (long long)next->used.dsp);
+		if (exploration->of_c)
+			text_add(out, "%10lld %10lld  ", (long long)next->used.lut,
+			        (long long)next->used.bram18);
+		else
+			text_add(out, "%10lld %10.4g %10.4g  ", (long long)next->on_chip,
+			        next->energy_mj, next->per_second);
 		add_choices(out, &next->asked);
 		text_add(out, "\n");
 	}

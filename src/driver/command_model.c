@@ -1,7 +1,7 @@
 /* `stc model FILE.cpp`: times and resources of a design in HLS C++, from its pragmas. */
 #include "driver/command_line.h"
 #include "base/data.h"
-#include "model/model.h"
+#include "hls_model/hls_model.h"
 #include "pipeline/session.h"
 #include <stdlib.h>
 

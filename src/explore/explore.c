@@ -1,10 +1,12 @@
 /* Design space exploration: proposes points (choices of the compiler), builds and times each, and
- * keeps the Pareto front over time, DSPs, on-chip memory, energy and throughput. */
+ * keeps the Pareto front over time, DSPs, on-chip memory, energy and throughput; of C over time,
+ * DSPs, LUTs and block RAMs. */
 #include "explore/explore.h"
 #include "base/blake2.h"
 #include "base/data.h"
 #include "explore/limits.h"
 #include "explore/point.h"
+#include "frontend/frontend.h"
 #include "report/report.h"
 #include <string.h>
 
@@ -16,11 +18,14 @@
 
 /* In each, smaller is better. */
 #define FIGURES 5
-static void figures_of(const struct trial *trial, double *figure)
+static void figures_of(
+        const struct exploration *exploration, const struct trial *trial, double *figure)
 {
 	const double list[FIGURES] = { trial->ms, (double)trial->used.dsp, (double)trial->on_chip,
 		trial->energy_mj, -trial->per_second };
-	memcpy(figure, list, sizeof list);
+	const double of_c[FIGURES] = { trial->ms, (double)trial->used.dsp, (double)trial->used.lut,
+		(double)trial->used.bram18 };
+	memcpy(figure, exploration->of_c ? of_c : list, sizeof list);
 }
 
 static bool dominates(const double *left, const double *right)
@@ -39,9 +44,9 @@ bool exploration_on_front(const struct exploration *exploration, size_t trial)
 	const struct trial *trials = exploration->trials.data;
 	double own[FIGURES];
 	double other[FIGURES];
-	figures_of(&trials[trial], own);
+	figures_of(exploration, &trials[trial], own);
 	for (size_t i = 0; i < exploration->trials.count; i++) {
-		figures_of(&trials[i], other);
+		figures_of(exploration, &trials[i], other);
 		/* of equal ones, the first */
 		bool same = i < trial && !memcmp(own, other, sizeof own);
 		if (!trials[i].refused && (same || dominates(other, own)))
@@ -288,18 +293,30 @@ static void print_choice(struct text *out, enum choice choice, int64_t value)
 	choice_print(out, choice, value, false);
 }
 
+static void print_list(struct text *out, const char *name, const struct option_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		text_add(out, "%s--%s %s", out->size ? " " : "", name, list->data[i]);
+}
+
 static const char *constraints_of(struct session *session)
 {
 	const struct options *options = &session->options;
 	struct text text = text_new(session->arena);
+	if (options->top)
+		text_add(&text, "--top %s", options->top);
+	print_list(&text, "macro", &options->macro);
+	print_list(&text, "include", &options->include);
+	print_list(&text, "define", &options->define);
+	if (options->reassociate)
+		text_add(&text, "%s--reassociate", text.size ? " " : "");
 	for (int i = 0; i < LIMITS; i++)
 		if (options->limit[i])
 			text_add(&text, "%s--%s %s", text.size ? " " : "", limit_option[i],
 			        options->limit[i]);
 	if (options->target_ms)
 		text_add(&text, "%s--target-ms %s", text.size ? " " : "", options->target_ms);
-	for (size_t i = 0; i < options->fix.count; i++)
-		text_add(&text, "%s--fix-kernel %s", text.size ? " " : "", options->fix.data[i]);
+	print_list(&text, "fix-kernel", &options->fix);
 	for (int c = 0; c < CHOICES; c++)
 		if (session->choices.value[c])
 			print_choice(&text, (enum choice)c, session->choices.value[c]);
@@ -320,6 +337,7 @@ bool exploration_begin(struct session *session, struct exploration *exploration)
 	*exploration = (struct exploration){ .model = text_copy(session->arena, hash, 64),
 		.name = session->options.file,
 		.platform = session->platform->name,
+		.of_c = c_is_source(session->options.file),
 		.fixed_choices = session->choices,
 		.fix = session->options.fix,
 		.target_ms = session->target_ms };

@@ -23,6 +23,7 @@ struct exploration {
 	const char *constraints;      /* limits, --fix-kernel and chosen options, as text */
 	struct choices fixed_choices; /* chosen by the user: not searched */
 	struct option_list fix;       /* --fix-kernel options */
+	bool of_c;                    /* the input is C */
 	double target_ms;             /* 0: none; a slower design counts as refused */
 	VEC(struct trial) trials;     /* the index of a trial is its id */
 };
@@ -35,7 +36,8 @@ bool exploration_begin(struct session *session, struct exploration *exploration)
  * false. */
 bool explore(struct session *session, struct exploration *exploration, int64_t trials,
         bool (*keep)(struct session *session, const struct exploration *exploration));
-/* Is no other trial at least as good in time, DSP slices, on-chip memory, energy and throughput? */
+/* Is no other trial at least as good in time, DSP slices, on-chip memory, energy and throughput; of
+ * C in time, DSP slices, LUTs and block RAMs? */
 bool exploration_on_front(const struct exploration *exploration, size_t trial);
 /* The fastest trial, or with a target the one with the fewest DSP slices; -1: no design. */
 int exploration_best(const struct exploration *exploration);

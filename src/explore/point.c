@@ -98,14 +98,14 @@ static bool compare_with(struct build *b, int64_t most, struct compared *best)
  * design.  Small modules are made with each search and timed; then with half the multipliers of the
  * best design, as long as no cycle is lost.  If on-chip memory suffices for none, the search that
  * needs least of it is taken, and its build gives the diagnostic. */
-static void compare_searches(struct build *b)
+static struct compared compare_searches(struct build *b)
 {
 	struct choices *choices = &b->session->choices;
 	struct compared best = { .search = -1, .smallest = -1 };
 	int kernels = 0;
 	ir_walk(module_body(b->tensor), count_kernel, &kernels);
 	if (choices->value[CHOICE_SEARCH] || !build_is_whole(b) || kernels > COMPARED_KERNELS)
-		return;
+		return best;
 	bool better = compare_with(b, choices->value[CHOICE_DSP], &best);
 	while (better && best.dsp > 1)
 		better = compare_with(b, best.dsp / 2, &best);
@@ -116,6 +116,28 @@ static void compare_searches(struct build *b)
 	} else if (best.smallest >= 0) {
 		choices->value[CHOICE_REGISTER_TILES] = best.smallest_tiles;
 	}
+	return best;
+}
+
+/* What the lanes that pragmas ask for cost: the design is made without them, too. */
+static void compare_pragmas(
+        struct build *b, const struct choices *limited, const struct compared *with)
+{
+	struct module *module = b->tensor;
+	struct op *main = module_main(module);
+	const struct attr *wishes = attr_get(main, KEY_STREAM_UNROLL);
+	const struct choices chosen = b->session->choices;
+	if (!wishes || with->search < 0)
+		return;
+	attr_set(module, main, KEY_STREAM_UNROLL, NULL);
+	b->session->choices = *limited;
+	const struct compared without = compare_searches(b);
+	b->session->choices = chosen;
+	attr_set(module, main, KEY_STREAM_UNROLL, wishes);
+	if (without.search >= 0 && without.cycles < with->cycles)
+		attr_set(module, main, KEY_STREAM_PRAGMA_COST,
+		        attr_integers(
+		                module, 2, (const int64_t[]){ with->cycles, without.cycles }));
 }
 
 /* --- a target */
@@ -188,7 +210,9 @@ bool point_build(struct session *session, int first, int last)
 	};
 	const struct choices asked = session->choices;
 	build_begin(&b);
-	compare_searches(&b);
+	const struct choices limited = session->choices;
+	const struct compared best = compare_searches(&b);
+	compare_pragmas(&b, &limited, &best);
 	bool built = build_pe_count(&b);
 	if (built && session->target_ms && build_is_whole(&b))
 		built = meet_target(&b);

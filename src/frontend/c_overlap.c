@@ -17,8 +17,8 @@ static int64_t size_of(CXType type)
 static int64_t stride_of(CXType type)
 {
 	type = clang_getCanonicalType(type);
-	return size_of(c_is_array(type) ? clang_getArrayElementType(type)
-	                                : clang_getPointeeType(type));
+	return size_of(
+	        c_is_array(type) ? clang_getArrayElementType(type) : clang_getPointeeType(type));
 }
 
 /* One step inwards: x of &x, *x, x[2] and x + 2, of which `first` notes the bytes. */
@@ -101,8 +101,7 @@ static enum CXChildVisitResult find_calls(CXCursor cursor, CXCursor parent, CXCl
 	struct c_reader *reader = search->reader;
 	(void)parent;
 	bool called = clang_getCursorKind(cursor) == CXCursor_CallExpr &&
-	        clang_equalCursors(
-	                clang_getCanonicalCursor(clang_getCursorReferenced(cursor)),
+	        clang_equalCursors(clang_getCanonicalCursor(clang_getCursorReferenced(cursor)),
 	                clang_getCanonicalCursor(reader->function));
 	if (!called)
 		return CXChildVisit_Recurse;

@@ -1,5 +1,8 @@
 /* Pragmas, which libclang leaves out of its tree: tokens `#` `pragma` of the function. */
 #include "frontend/c_reader.h"
+#include "base/closest_name.h"
+#include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 
@@ -16,8 +19,6 @@ struct directive {
 
 /* What becomes of the wish of a pragma. */
 static const struct directive directives[] = {
-	{ "PIPELINE",
-	        "is not needed: all innermost loops are pipelined, report.txt has the intervals" },
 	{ "DATAFLOW", "is not needed: the statements are processes that run at once" },
 	{ "INLINE", "is not needed: functions that are called stand in the place of the call" },
 	{ "LOOP_TRIPCOUNT", "is not needed: the trip counts follow from the extents" },
@@ -25,11 +26,68 @@ static const struct directive directives[] = {
 	{ "INTERFACE",
 	        "has no effect: arguments are in memory, behind AXI ports that the compiler "
 	        "chooses" },
-	{ "ARRAY_PARTITION", "has no effect: arrays have the banks that their accesses need" },
-	{ "ARRAY_RESHAPE", "has no effect: arrays have the banks that their accesses need" },
 	{ "BIND_STORAGE", "has no effect: an array's extent decides on the kind of its memory" },
 	{ "STREAM", "has no effect: the depths of FIFOs are computed" },
 };
+
+struct wish { /* a pragma */
+	unsigned offset;
+	const char *text; /* behind `#pragma`, to the end of the line */
+};
+
+/* --- its words --- */
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static bool is_word(const char *text, size_t at, const char *word)
+{
+	size_t size = strlen(word);
+	char before = at ? text[at - 1] : ' ';
+	char after = strncasecmp(text + at, word, size) ? 'x' : text[at + size];
+	return is_blank(before) && !isalnum((unsigned char)after) && after != '_';
+}
+
+/* Where the word stands; NULL: nowhere. */
+static const char *find_word(const struct wish *wish, const char *word)
+{
+	for (size_t at = 0; wish->text[at]; at++)
+		if (is_word(wish->text, at, word))
+			return wish->text + at;
+	return NULL;
+}
+
+/* What stands behind `key =`, up to a blank outside parentheses; NULL: nothing does. */
+static const char *value_of(struct c_reader *reader, const struct wish *wish, const char *key)
+{
+	const char *at = find_word(wish, key);
+	if (!at)
+		return NULL;
+	at += strlen(key);
+	at += strspn(at, " \t");
+	if (*at != '=')
+		return NULL;
+	at += 1 + strspn(at + 1, " \t");
+	size_t size = 0;
+	for (int open = 0; at[size] && (open || !is_blank(at[size])); size++)
+		open += (at[size] == '(') - (at[size] == ')');
+	return size ? text_copy(reader->arena, at, size) : NULL;
+}
+
+/* The number behind `key =`; 0: there is none; -1: it is no constant above 0. */
+static int64_t number_of(struct c_reader *reader, const struct wish *wish, const char *key)
+{
+	const char *text = value_of(reader, wish, key);
+	int64_t number = 0;
+	if (!text)
+		return 0;
+	bool known = c_constant_text(reader, text, &number);
+	return known && number > 0 && number <= INT32_MAX ? number : -1;
+}
+
+/* --- of loops --- */
 
 struct loop_search {
 	unsigned offset;      /* of the pragma */
@@ -56,6 +114,27 @@ static enum CXChildVisitResult find_loop(CXCursor cursor, CXCursor parent, CXCli
 	return CXChildVisit_Recurse;
 }
 
+static struct loop_search loop_around(struct c_reader *reader, const struct wish *wish)
+{
+	struct loop_search search = { .offset = wish->offset };
+	clang_visitChildren(reader->function, find_loop, &search);
+	return search;
+}
+
+/* The next statement from number `at` on that stands in the loop; NULL: none does. */
+static struct region_statement *statement_in(
+        struct c_reader *reader, const struct loop_search *search, size_t *at)
+{
+	while (search->loops && *at < reader->region->statements.count) {
+		struct region_statement *statement = &reader->region->statements.data[(*at)++];
+		int line = statement->location.line;
+		if (statement->affine.dims >= search->loops && line >= (int)search->first &&
+		        line <= (int)search->last)
+			return statement;
+	}
+	return NULL;
+}
+
 /* Do elements that follow each other in the array come from this loop? Lanes are along it. */
 static bool is_lane_loop(const struct c_reader *reader, const struct poly_access *write, int loop)
 {
@@ -69,36 +148,96 @@ static bool is_lane_loop(const struct c_reader *reader, const struct poly_access
 }
 
 /* Asks for lanes of the kernels in the loop around a pragma; what becomes of that. */
-static const char *unroll(struct c_reader *reader, unsigned offset, const char *text, size_t size)
+static const char *unroll(struct c_reader *reader, const struct wish *wish)
 {
-	struct loop_search search = { .offset = offset };
-	const char *factor = memchr(text, '=', size);
-	const char *count = factor ? factor + 1 + strspn(factor + 1, " ") : "";
-	int digits = (int)strspn(count, "0123456789");
+	struct loop_search search = loop_around(reader, wish);
+	int64_t factor = number_of(reader, wish, "factor");
 	struct text asked = text_new(reader->arena);
-	clang_visitChildren(reader->function, find_loop, &search);
-	for (size_t i = 0; i < reader->region->statements.count; i++) {
-		const struct region_statement *statement = &reader->region->statements.data[i];
+	const struct region_statement *statement;
+	bool varies = false;
+	if (factor < 0)
+		return "has no effect: its factor is no constant above 0";
+	for (size_t i = 0; (statement = statement_in(reader, &search, &i));) {
 		const struct poly_access *write = &statement->affine.write;
-		int line = statement->location.line;
-		bool inside = search.loops && statement->affine.dims >= search.loops &&
-		        line >= (int)search.first && line <= (int)search.last;
-		if (!inside || !digits || !is_lane_loop(reader, write, search.loops - 1))
+		int64_t lanes = factor ? factor : statement->trips[search.loops - 1];
+		if (!is_lane_loop(reader, write, search.loops - 1))
 			continue;
-		const char *option = text_format(reader->arena, "%s_l%d:lanes=%.*s",
-		        reader->region->arrays.data[write->array].name, line, digits, count);
+		varies = varies || !lanes;
+		if (!lanes)
+			continue;
+		const char *option = text_format(reader->arena, "%s_l%d:lanes=%" PRId64,
+		        reader->region->arrays.data[write->array].name, statement->location.line,
+		        lanes);
 		VEC_PUSH(reader->arena, &reader->region->unrolls, option);
 		text_add(&asked, " --fix-kernel %s", option);
 	}
-	if (!digits)
-		return "has no effect: it names no factor; lanes are chosen by the compiler";
-	return asked.size
-	        ? text_format(reader->arena, "is taken as%s, if that is possible", asked.data)
-	        : "has no effect: lanes are along the loop of an array's last subscript";
+	if (asked.size)
+		return text_format(reader->arena, "is taken as%s, if that is possible", asked.data);
+	return varies ? "has no effect: it names no factor, and the trip count varies"
+	              : "has no effect: lanes are along the loop of an array's last subscript";
 }
 
-static const char *why_not(const char *name)
+static const char *pipeline(struct c_reader *reader, const struct wish *wish)
 {
+	struct loop_search search = loop_around(reader, wish);
+	int64_t interval = number_of(reader, wish, "II");
+	struct region_statement *statement;
+	if (interval < 0)
+		return "has no effect: its II is no constant above 0";
+	if (find_word(wish, "off"))
+		return "has no effect: all innermost loops are pipelined";
+	for (size_t i = 0; (statement = statement_in(reader, &search, &i));)
+		statement->interval = interval;
+	return interval ? "is compared with the interval that is built, in report.txt"
+	                : "is not needed: all innermost loops are pipelined, report.txt has the "
+	                  "intervals";
+}
+
+/* --- of arrays --- */
+
+static struct region_array *find_array(struct c_reader *reader, const char *name)
+{
+	for (size_t i = 0; i < reader->region->arrays.count; i++)
+		if (text_same(reader->region->arrays.data[i].name, name))
+			return &reader->region->arrays.data[i];
+	return NULL;
+}
+
+/* Keeps what is asked for, so that the report can set it beside what is built. */
+static const char *partition(struct c_reader *reader, const struct wish *wish)
+{
+	const char *name = value_of(reader, wish, "variable");
+	struct region_array *array = find_array(reader, name);
+	int64_t factor = number_of(reader, wish, "factor");
+	int64_t dim = number_of(reader, wish, "dim");
+	struct closest_name nearest = { .wanted = name ? name : "" };
+	for (size_t i = 0; i < reader->region->arrays.count; i++)
+		closest_name_consider(&nearest, reader->region->arrays.data[i].name);
+	if (!array)
+		return text_format(reader->arena,
+		        "has no effect: the function has no such array, the nearest is %s",
+		        nearest.found);
+	if (factor < 0)
+		return "has no effect: its factor is no constant above 0";
+	struct text asked = text_new(reader->arena);
+	const char *kind = find_word(wish, "block") ? "block" : "complete";
+	text_add(&asked, "%s", find_word(wish, "cyclic") ? "cyclic" : kind);
+	if (factor)
+		text_add(&asked, " factor=%" PRId64, factor);
+	if (dim > 0)
+		text_add(&asked, " dim=%" PRId64, dim);
+	array->partition = asked.data;
+	return "is compared with the banks that the accesses get, in report.txt";
+}
+
+static const char *outcome(struct c_reader *reader, const struct wish *wish, const char *name)
+{
+	if (!strcasecmp(name, "UNROLL"))
+		return unroll(reader, wish);
+	if (!strcasecmp(name, "PIPELINE"))
+		return pipeline(reader, wish);
+	if (!strcasecmp(name, "ARRAY_PARTITION") || !strcasecmp(name, "ARRAY_RESHAPE"))
+		return partition(reader, wish);
 	for (size_t i = 0; i < sizeof directives / sizeof *directives; i++)
 		if (!strcasecmp(directives[i].name, name))
 			return directives[i].why;
@@ -113,13 +252,13 @@ static void note_pragma(struct c_reader *reader, const CXToken *token)
 	clang_getSpellingLocation(location, NULL, NULL, NULL, &offset);
 	const char *text = reader->source->text + offset;
 	size_t size = line_end(reader->source, offset) - offset;
-	while (size && (text[size - 1] == '\r' || text[size - 1] == ' '))
+	while (size && (text[size - 1] == '\r' || is_blank(text[size - 1])))
 		size--;
+	struct wish wish = { offset, text_copy(reader->arena, text, size) };
 	const char *name = c_text(reader->arena, clang_getTokenSpelling(reader->unit, token[1]));
-	bool unrolls = !strcasecmp(name, "UNROLL");
-	const char *why = unrolls ? unroll(reader, offset, text, size) : why_not(name);
 	struct region_note note = { c_location(reader, location),
-		text_format(reader->arena, "#pragma %.*s %s", (int)size, text, why) };
+		text_format(
+		        reader->arena, "#pragma %s %s", wish.text, outcome(reader, &wish, name)) };
 	VEC_PUSH(reader->arena, &reader->region->notes, note);
 }
 

@@ -56,6 +56,8 @@ bool c_parse(struct c_reader *reader, CXIndex index, const char **argument, int 
 {
 	struct CXUnsavedFile own = { reader->source->file, reader->source->text,
 		(unsigned long)reader->source->size };
+	reader->argument = argument;
+	reader->arguments = count;
 	enum CXErrorCode code = clang_parseTranslationUnit2(index, reader->source->file, argument,
 	        count, &own, 1, CXTranslationUnit_None, &reader->unit);
 	if (code == CXError_Success && reader->unit)

@@ -55,6 +55,8 @@ struct c_reader {
 	const struct c_options *options;
 	const struct c_source *source;
 	struct region *region;
+	const char *const *argument; /* [arguments] of clang */
+	int arguments;
 	CXTranslationUnit unit;
 	CXCursor function;
 	struct map symbols;  /* c_key of a declaration -> struct c_symbol */
@@ -62,6 +64,8 @@ struct c_reader {
 	struct map sizes;    /* parameter -> int64_t, of options and extents */
 	int loops;           /* around the current statement */
 	int position[POLY_DIMS + 1];
+	const char *counter[POLY_DIMS];      /* [loops] names */
+	int64_t trips[POLY_DIMS];            /* [loops] 0: they vary */
 	const struct poly_condition *domain; /* of the current statement */
 	const struct poly_condition *when;   /* of the current expression */
 	struct region_statement *statement;  /* whose expression is read */
@@ -186,4 +190,8 @@ void c_note_double(struct c_reader *reader, CXCursor cursor);
 
 /* --- c_pragma.c --- */
 void c_read_pragmas(struct c_reader *reader);
+
+/* --- c_constant.c --- */
+/* The value of a constant expression of a pragma, which may name macros. */
+bool c_constant_text(struct c_reader *reader, const char *text, int64_t *value);
 #endif

@@ -21,6 +21,10 @@ void c_begin_statement(struct c_reader *reader, CXCursor cursor)
 	statement->affine.write.array = -1;
 	for (int d = 0; d <= reader->loops; d++)
 		statement->affine.position[d] = reader->position[d];
+	for (int d = 0; d < reader->loops; d++) {
+		statement->counter[d] = reader->counter[d];
+		statement->trips[d] = reader->trips[d];
+	}
 }
 
 /* Selects the new value where all conditions on data hold, else the old one. */
@@ -290,6 +294,21 @@ static const struct poly_condition *bound_of_unequal(
 	                                    : condition;
 }
 
+/* The points from `low` on that the condition holds for; 0: that depends on other counters. */
+static int64_t trips_of(const struct poly_condition *bound, const struct poly_form *low, int loop)
+{
+	struct poly_form form = bound->form;
+	int64_t first = low->coefficient[loop] == 1 ? -low->constant : 0;
+	int64_t factor = -form.coefficient[loop];
+	if (bound->kind != POLY_NOT_NEGATIVE || factor < 1)
+		return 0;
+	for (int d = 0; d < POLY_DIMS; d++)
+		if (d != loop && (form.coefficient[d] || low->coefficient[d]))
+			return 0;
+	int64_t last = form.constant < 0 ? -1 : form.constant / factor;
+	return last < first ? 0 : last - first + 1;
+}
+
 /* A counter of step 1 is that dim itself; another one is first + step * dim. */
 static bool enter_loop(
         struct c_reader *reader, CXCursor cursor, const struct loop_head *head, CXCursor condition)
@@ -312,6 +331,8 @@ static bool enter_loop(
 	reader->domain = c_and(reader->arena, reader->domain,
 	        c_and(reader->arena, c_row(reader->arena, POLY_NOT_NEGATIVE, least), bound));
 	reader->position[reader->loops] = 0;
+	reader->counter[loop] = c_name(reader->arena, head->variable);
+	reader->trips[loop] = trips_of(bound, &least, loop);
 	return c_statement(reader, cursor);
 }
 

@@ -294,9 +294,12 @@ static struct cpp_value call_function(struct cpp_reader *reader, CXCursor call, 
 	struct cpp_value *outer = reader->result;
 	reader->result = &result;
 	VEC_PUSH(reader->c.arena, &reader->calls, key);
+	bool called = reader->called;
+	reader->called = called || (reader->pipelined && (!wish || cpp_pragma_has(wish, "off")));
 	bool good = apart && !reader->pipelined ? read_module(reader, definition)
 	                                        : read_function_body(reader, definition);
 	reader->calls.count--;
+	reader->called = called;
 	reader->result = outer;
 	reader->here = here;
 	return good ? result : (struct cpp_value){ .kind = CPP_REFUSED };

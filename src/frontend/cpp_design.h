@@ -56,7 +56,8 @@ struct cpp_operation {
 	int operands, *operand; /* numbers of operations; CPP_NONE: a constant or known outside */
 	int array;
 	struct cpp_form subscript[CPP_DEPTH];
-	int body; /* that it is part of */
+	int body;    /* that it is part of */
+	bool called; /* in a function that a pipelined loop calls, which is a module of its own */
 	int line;
 };
 

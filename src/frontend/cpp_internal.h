@@ -61,6 +61,7 @@ struct cpp_reader {
 	int body, depth;
 	int64_t trips[CPP_DEPTH]; /* of the loops around */
 	bool pipelined;           /* loops are unrolled */
+	bool called;              /* from a pipelined loop, and not inlined by a pragma */
 	int conditions;           /* that are not known, around */
 	int epochs;
 };

@@ -2,6 +2,7 @@
  * tree, and kept with the innermost loop that they stand in. */
 #include "frontend/cpp_internal.h"
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -59,6 +60,27 @@ static void note_unknown(struct cpp_reader *reader, const struct cpp_pragma *pra
 	VEC_PUSH(reader->c.arena, &reader->design->notes, note);
 }
 
+static const char *spelling(struct cpp_reader *reader, CXToken token)
+{
+	return c_text(reader->c.arena, clang_getTokenSpelling(reader->c.unit, token));
+}
+
+/* What a token of a pragma says: behind `factor =` and the like a macro counts as its number. */
+static const char *word_of(struct cpp_reader *reader, const CXToken *token, unsigned at)
+{
+	static const char *const numbers[] = { "factor", "ii", "dim", "depth", "min", "max",
+		"latency", "distance" };
+	const char *word = spelling(reader, token[at]);
+	bool value = at > 2 && clang_getTokenKind(token[at]) == CXToken_Identifier &&
+	        text_same(spelling(reader, token[at - 1]), "=");
+	const char *key = value ? spelling(reader, token[at - 2]) : "";
+	int64_t number;
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (!strcasecmp(key, numbers[i]) && c_constant_text(&reader->c, word, &number))
+			return text_format(reader->c.arena, "%" PRId64, number);
+	return word;
+}
+
 /* The words of the line behind `HLS`, from token `at` on. */
 static struct cpp_pragma pragma_at(
         struct cpp_reader *reader, CXCursor function, const CXToken *token, unsigned count)
@@ -72,8 +94,7 @@ static struct cpp_pragma pragma_at(
 		        c_location(&reader->c, clang_getTokenLocation(reader->c.unit, token[i]));
 		if (at.line != pragma.location.line)
 			break;
-		text_add(&text, "%s ",
-		        c_text(reader->c.arena, clang_getTokenSpelling(reader->c.unit, token[i])));
+		text_add(&text, "%s ", word_of(reader, token, i));
 	}
 	struct owner_search search = { offset_of(clang_getTokenLocation(reader->c.unit, token[0])),
 		begin_of(function) };

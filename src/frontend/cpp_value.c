@@ -110,6 +110,7 @@ struct cpp_value cpp_compute(struct cpp_reader *reader, CXCursor cursor, enum op
 	struct cpp_operation operation = { .kind = CPP_COMPUTE,
 		.code = code,
 		.is_double = wide,
+		.called = reader->called,
 		.bits = bits,
 		.operands = operands,
 		.operand = sources };

@@ -13,6 +13,7 @@ struct region_array { /* an array, or a scalar of rank 0 */
 	int64_t extent[POLY_DIMS];
 	bool argument;
 	const struct attr *value; /* of a constant table: dense; else NULL */
+	const char *partition;    /* what pragmas ask for, as `cyclic factor=4 dim=1`; or NULL */
 };
 
 struct region_statement {
@@ -22,6 +23,9 @@ struct region_statement {
 	/* Operand j is read j, and INDEX of loop d counter d. */
 	struct body body;
 	struct location *read_location; /* [affine.reads] */
+	const char *counter[POLY_DIMS]; /* [affine.dims] names of the counters */
+	int64_t trips[POLY_DIMS];       /* [affine.dims] iterations of each loop; 0: they vary */
+	int64_t interval;               /* that a pragma asks for; 0: none does */
 };
 
 struct region_note { /* what the user should know */

@@ -95,6 +95,10 @@ static void finish_design(struct design *design)
 	        attr_get(design->source, KEY_STREAM_WORKLOAD));
 	attr_set(module, design->function, KEY_STREAM_IMAGES,
 	        attr_get(design->source, KEY_STREAM_IMAGES));
+	attr_set(module, design->function, KEY_STREAM_PRAGMA_COST,
+	        attr_get(design->source, KEY_STREAM_PRAGMA_COST));
+	attr_set(module, design->function, KEY_STREAM_TRANSFORMATIONS,
+	        attr_get(design->source, KEY_STREAM_TRANSFORMATIONS));
 	attr_set(module, design->function, KEY_STREAM_CONVERTERS,
 	        attr_get(design->source, KEY_STREAM_CONVERTERS));
 	attr_set(module, design->function, KEY_STREAM_BUFFERS,

@@ -176,6 +176,7 @@ bool raise_region(
 		if (!(group < 0 ? raise_kernel(&r, r.order[i]) : raise_sequential(&r, group)))
 			return false;
 	}
+	attr_set(module, main, KEY_STREAM_TRANSFORMATIONS, raise_describe(&r));
 	struct value **result = ARENA_ARRAY(r.arena, struct value *, r.outputs);
 	for (int o = 0; o < r.outputs; o++)
 		result[o] = r.layout[r.readers + o].value;

@@ -117,6 +117,17 @@ bool raise_spread(struct raising *r, int instance);
 /* Gives a kernel that adds or multiplies in the order of C the form in which the order is free. */
 void raise_reassociate(struct raising *r, struct op *op);
 
+/* --- raise_describe.c --- */
+/* What became of the loops of C (stream.transformations), once everything is made. */
+const struct attr *raise_describe(struct raising *r);
+
+/* --- raise_points.c --- */
+/* Iterations of a statement; 0: they are too many to count, or its domain is no conjunction. */
+int64_t raise_points(const struct poly_statement *statement);
+/* Cycles of one, if nothing overlaps: loads, the longest chain of operators, the store. */
+int64_t raise_point_cycles(
+        struct arena *arena, const struct platform *platform, const struct body *body);
+
 /* --- raise_kernel.c --- */
 /* A name for a kernel that writes this array, made of a statement in this line. */
 const char *raise_kernel_name(struct raising *r, const char *array, int line);

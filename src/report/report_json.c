@@ -3,7 +3,7 @@
  * timing.json, the only output that differs between runs. */
 #include "base/data.h"
 #include "base/json.h"
-#include "report/report.h"
+#include "report/report_loops.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -222,6 +222,7 @@ void report_json(const struct report *report, struct text *out)
 	text_add(out, "  \"ports\": %d,\n", report->cost.ports);
 	report_layer_json(report, out);
 	add_fifos(report, out);
+	loops_json(report, out);
 	text_add(out, "%s", report->kernel ? report->kernel : "");
 	add_kernels(out, report);
 	text_add(out, "}\n");

@@ -1,5 +1,5 @@
 /* Writes report.txt: first time, bottleneck and advice, then the figures behind them. */
-#include "report/report.h"
+#include "report/report_loops.h"
 
 #define BUSIEST 12 /* processes listed */
 
@@ -227,6 +227,7 @@ void report_text(const struct report *report, struct text *out)
 	        (long long)report->fifos.needed, (long long)report->fifos.most_depth);
 	text_add(out, "converters      %d, %lld bytes\n", report->converters.count,
 	        (long long)report->converters.bytes);
+	loops_text(report, out);
 	report_layer_text(report, out);
 	add_busiest(report, out);
 }

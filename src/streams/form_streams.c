@@ -9,6 +9,7 @@
 #include "ir/workload.h"
 #include "ir/kernel_edit.h"
 #include "schedule/recorded_choices.h"
+#include "streams/describe_schedules.h"
 #include "streams/streams_passes.h"
 #include "ir/sliding_window.h"
 #include "streams/stream_builder.h"
@@ -77,6 +78,9 @@ static void start_function(struct streams *s, struct op *old)
 	attr_set(module, s->function, KEY_SYM_NAME, attr_get(old, KEY_SYM_NAME));
 	attr_set(module, s->function, KEY_STREAM_WORKLOAD, attr_get(old, KEY_STREAM_WORKLOAD));
 	attr_set(module, s->function, KEY_STREAM_IMAGES, attr_get(old, KEY_STREAM_IMAGES));
+	attr_set(module, s->function, KEY_STREAM_TRANSFORMATIONS, describe_schedules(module));
+	attr_set(
+	        module, s->function, KEY_STREAM_PRAGMA_COST, attr_get(old, KEY_STREAM_PRAGMA_COST));
 	VEC(const struct attr *) inputs = { 0 };
 	for (int i = 0; i < old->region[0]->arguments; i++) {
 		const struct type *type = old->region[0]->argument[i]->type;

@@ -20,6 +20,29 @@ from .. import options as compiler_options
 from ..errors import Error
 
 OBJECTIVES = ("ms", "DSP", "on-chip bytes", "mJ")  # all are minimized
+OBJECTIVES_OF_C = ("ms", "DSP", "LUT", "BRAM18")
+# what matters to a C function; the other choices are those of language models
+SPACE_OF_C = (
+    "parallelism-search",
+    "kernel-dsp",
+    "kernel-lut",
+    "kernel-lanes",
+    "operand-ports",
+    "reserved-ports",
+    "register-tiles",
+    "on-chip-memory",
+    "fifo-sizing",
+    "clock",
+)
+# published heuristics, which are points of the space: their names, and what they set
+HEURISTICS = {
+    name: {"parallelism-search": search, "register-tiles": "none"}
+    for name, search in {
+        "by intensity (HIDA)": "intensity",
+        "nearest neighbours (ScaleHLS)": "neighbor",
+        "the same for all kernels (StreamTensor)": "uniform",
+    }.items()
+}
 STORAGE, REPORT = "trials.log", "report.html"
 ATTEMPTS = 3  # for a trial whose worker dies
 
@@ -38,6 +61,11 @@ class Task:
     constraints: list[str] = field(default_factory=list)
 
     fixed: tuple[str, ...] = ()  # the parameters that the constraints set: no trial varies them
+    source: str | None = None  # the C file that `text` is; None: it is MLIR
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        return OBJECTIVES_OF_C if self.source else OBJECTIVES
 
     def identity(self) -> dict[str, str]:
         return {
@@ -48,8 +76,15 @@ class Task:
         }
 
 
-def task(text: str, settings: compiler_options.Settings, quant: str | None) -> Task:
-    """What all trials of a module with these settings have in common."""
+def task(
+    text: str, settings: compiler_options.Settings, quant: str | None, source: Path | None = None
+) -> Task:
+    """What all trials of a module with these settings have in common. source: the C file that the
+    text is of; its folder and those of the options hold its headers.
+    """
+    if source:
+        folders = [source.resolve().parent, *map(Path, settings.get("include", []))]
+        settings = {**settings, "include": [str(folder.resolve()) for folder in folders]}
     platform = compiler_options.value(settings, "platform", "explore")
     file = Path(platform)  # an absolute path, which is valid for workers in other folders too
     constraints = {name: values for name, values in settings.items() if name != "platform"}
@@ -59,16 +94,17 @@ def task(text: str, settings: compiler_options.Settings, quant: str | None) -> T
         quant,
         compiler_options.words(constraints, "explore"),
         tuple(constraints),
+        source and source.name,
     )
 
 
 def run_compiler(task: Task, work: str, *words) -> subprocess.CompletedProcess:
-    mlir = Path(work) / "model.mlir"
-    mlir.write_text(task.text)
+    text = Path(work) / (task.source or "model.mlir")
+    text.write_text(task.text)
     command = [
         core.find_file(core.COMPILER),
         "compile",
-        mlir,
+        text,
         "--platform",
         task.platform,
         *task.constraints,
@@ -114,17 +150,21 @@ def evaluate(task: Task, point: dict) -> dict:
                 else f"exit status {done.returncode}"
             }
         report = json.loads((design / "report.json").read_text())
-    on_chip = report["fifos"]["bytes"] + report["converters"]["bytes"]
-    return {
-        "values": [
-            report["latency_ms"],
-            report["resources"]["dsp"],
-            on_chip,
-            report["energy"]["launch_mj"],
-        ],
+    figures = {
+        "ms": report["latency_ms"],
+        "DSP": report["resources"]["dsp"],
+        "LUT": report["resources"]["lut"],
+        "BRAM18": report["resources"]["bram18"],
+        "on-chip bytes": report["fifos"]["bytes"] + report["converters"]["bytes"],
+        "mJ": report["energy"]["launch_mj"],
+    }
+    found = {
+        "values": [figures[name] for name in task.objectives],
         "cycles": report["cycles"]["model"],
         "simulated": report["cycles"].get("simulated"),
     }
+    kept = {key: report[key] for key in ("loops", "baseline") if task.source and key in report}
+    return {**found, **kept}
 
 
 def search_space(platform: str) -> list[dict]:
@@ -139,7 +179,11 @@ def search_space(platform: str) -> list[dict]:
 
 def space(task: Task) -> list[dict]:
     """What the trials of a task may vary. No kernel may have more DSPs than the design."""
-    found = [each for each in search_space(task.platform) if each["name"] not in task.fixed]
+    found = [
+        each
+        for each in search_space(task.platform)
+        if each["name"] not in task.fixed and (not task.source or each["name"] in SPACE_OF_C)
+    ]
     most = _dsp_limit(task)
     for choice in found:
         if most and choice["name"] == "kernel-dsp":
@@ -309,7 +353,7 @@ def open_study(folder: Path, task: Task, resume: bool):
         study = optuna.create_study(
             storage=storage,
             study_name="designs",
-            directions=["minimize"] * len(OBJECTIVES),
+            directions=["minimize"] * len(task.objectives),
             sampler=optuna.samplers.NSGAIISampler(population_size=16, seed=0),
             load_if_exists=True,
         )
@@ -326,7 +370,12 @@ def open_study(folder: Path, task: Task, resume: bool):
                 "the same input and options as before; or another folder",
             )
         study.set_user_attr(key, value)
+    study.set_user_attr("source", task.source)
     return study
+
+
+def objectives_of(study) -> tuple[str, ...]:
+    return OBJECTIVES_OF_C if study.user_attrs.get("source") else OBJECTIVES
 
 
 def finished(study) -> list:
@@ -339,7 +388,7 @@ def finished(study) -> list:
 
 def requeue_interrupted(study, space: list[dict]) -> None:
     """Requeues unfinished trials of an interrupted run; a new study begins with the default
-    settings.
+    settings, of C with the published heuristics behind them.
     """
     import optuna
 
@@ -348,7 +397,13 @@ def requeue_interrupted(study, space: list[dict]) -> None:
         if trial.params:
             study.enqueue_trial(trial.params, skip_if_exists=True)
     if not study.get_trials(deepcopy=False):
-        study.enqueue_trial({choice["name"]: choice["default"] for choice in space})
+        defaults = {choice["name"]: choice["default"] for choice in space}
+        study.enqueue_trial(defaults)
+        if study.user_attrs.get("source") and "parallelism-search" in defaults:
+            for heuristic in HEURISTICS.values():
+                study.enqueue_trial(
+                    {name: heuristic.get(name, value) for name, value in defaults.items()}
+                )
 
 
 def explore(
@@ -476,7 +531,8 @@ def rows(study, most: int = 20) -> Iterator[list[str]]:
         ]
 
 
-HEADINGS = ("id", *OBJECTIVES, "modeled", "simulated", "model error", "parameters")
+def headings(study) -> tuple[str, ...]:
+    return ("id", *objectives_of(study), "modeled", "simulated", "model error", "parameters")
 
 
 class LiveTable:
@@ -521,7 +577,7 @@ class LiveTable:
         from rich.table import Table
 
         table = Table(title=title)
-        for heading in HEADINGS:
+        for heading in headings(self._study):
             table.add_column(heading)
         for row in rows(self._study):
             table.add_row(*row)

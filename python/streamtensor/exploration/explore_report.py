@@ -1,5 +1,6 @@
-"""Writes report.html of an exploration: Pareto front, importance of the parameters, history. The
-file loads nothing.
+"""Writes report.html of an exploration: Pareto front, importance of the parameters, history; of C
+also where the front lies in the space, baselines, and the loops of the quickest design. The file
+loads nothing.
 """
 
 import math
@@ -57,24 +58,158 @@ def _svg(label: str, inside: str, height: int = HEIGHT) -> str:
     )
 
 
-def _scatter(trials, best) -> str:
-    times, slices = (
-        [trial.values[0] for trial in trials],
-        [max(1.0, trial.values[1]) for trial in trials],
-    )
-    x, y = _scale(times, EDGE, WIDTH - EDGE / 2), _scale(slices, HEIGHT - EDGE, EDGE / 2)
+def _dots(trials, best, at, title) -> str:
+    """A dot for each trial, those of the front on top."""
     dots = ""
     for trial in sorted(trials, key=lambda trial: trial.number in best):
-        kind = "front" if trial.number in best else "all"
+        kind, (x, y) = "front" if trial.number in best else "all", at(trial)
         dots += (
-            f'<circle class="{kind}" r="4" cx="{x(trial.values[0]):.1f}" '
-            f'cy="{y(max(1.0, trial.values[1])):.1f}"><title>{trial.number}: '
-            f"{trial.values[0]:.4g} ms, {trial.values[1]:.0f} DSP</title></circle>"
+            f'<circle class="{kind}" r="4" cx="{x:.1f}" cy="{y:.1f}">'
+            f"<title>{trial.number}: {escape(title(trial))}</title></circle>"
         )
+    return dots
+
+
+def _scatter(trials, best, figure: int, name: str) -> str:
+    times = [trial.values[0] for trial in trials]
+    areas = {trial.number: max(1.0, trial.values[figure]) for trial in trials}
+    least, most = min(areas.values()), max(areas.values())
+    x, y = _scale(times, EDGE, WIDTH - EDGE / 2), _scale((least, most), HEIGHT - EDGE, EDGE / 2)
     return _svg(
-        "Pareto front: time against DSP slices",
-        _axes("ms a launch", "DSP slices", (min(times), max(times)), (min(slices), max(slices)))
-        + dots,
+        f"Pareto front: time against {name}",
+        _axes("ms a launch", name, (min(times), max(times)), (least, most))
+        + _dots(
+            trials,
+            best,
+            lambda trial: (x(trial.values[0]), y(areas[trial.number])),
+            lambda trial: f"{trial.values[0]:.4g} ms, {trial.values[figure]:.0f} {name}",
+        ),
+    )
+
+
+def _components(trials):
+    """The two principal components of the parameters: each trial's place on them, their shares of
+    the variance, and the parameter that weighs most in each. None where fewer than two vary.
+    """
+    import numpy
+
+    names = [name for name, kind in trials[0].distributions.items() if len(kind.choices) > 1]
+    places = numpy.array(
+        [
+            [trial.distributions[name].choices.index(trial.params[name]) for name in names]
+            for trial in trials
+        ],
+        dtype=float,
+    )
+    spread = places.std(axis=0)
+    names = [name for name, each in zip(names, spread) if each]
+    if len(names) < 2 or len(trials) < 3:
+        return None
+    places = (places - places.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+    _, sizes, axes = numpy.linalg.svd(places, full_matrices=False)
+    axes = axes[:2]
+    heaviest = abs(axes).argmax(axis=1)
+    for row, at in enumerate(heaviest):  # the sign of an axis means nothing
+        axes[row] *= 1 if axes[row][at] > 0 else -1
+    shares = (sizes**2 / (sizes**2).sum())[:2]
+    return (places @ axes.T).tolist(), shares.tolist(), [names[at] for at in heaviest]
+
+
+def _space(trials, best) -> str:
+    found = _components(trials)
+    if not found:
+        return ""
+    places, shares, heaviest = found
+    at = dict(zip((trial.number for trial in trials), places))
+    ranges = [(min(each), max(each)) for each in zip(*places)]
+
+    def place(trial):
+        shift = [
+            (value - low) / ((high - low) or 1)
+            for value, (low, high) in zip(at[trial.number], ranges)
+        ]
+        bottom = HEIGHT - EDGE
+        return EDGE + shift[0] * (WIDTH - 1.5 * EDGE), bottom - shift[1] * (bottom - EDGE / 2)
+
+    labels = [
+        f"component {i + 1}, {100 * share:.0f} % of the variance, mostly {name}"
+        for i, (share, name) in enumerate(zip(shares, heaviest))
+    ]
+    return (
+        "<h2>Where the front lies in the space</h2><p>The parameters of every design, projected "
+        "to the two directions in which they vary most; blue: on the front.</p>"
+        + _svg(
+            "The space in two dimensions",
+            _axes(labels[0], f"component 2, mostly {heaviest[1]}", *ranges)
+            + _dots(trials, best, place, lambda trial: f"{trial.values[0]:.4g} ms"),
+        )
+    )
+
+
+def _table(headings, rows) -> str:
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def baselines(study, trials) -> list[list[str]]:
+    """Rows of what the quickest design is compared with: [name, cycles, times as slow, origin]."""
+    quickest = min(trials, key=lambda trial: trial.values[0])
+
+    def cycles(trial) -> int:
+        return trial.user_attrs.get("simulated") or trial.user_attrs["cycles"]
+
+    own, found = cycles(quickest), []
+    baseline = quickest.user_attrs.get("baseline")
+    if baseline:
+        most = max(quickest.user_attrs["loops"], key=lambda row: row.get("iterations", 0))
+        origin = f"closed form: {most['iteration_cycles']} cycles an iteration in line "
+        found.append(("the C as it stands", baseline["cycles"], f"{origin}{most['line']}"))
+    for name, heuristic in design_trials.HEURISTICS.items():
+        for trial in trials:
+            usual = {key: value for key, value in trial.params.items() if key not in heuristic}
+            first = {key: value for key, value in trials[0].params.items() if key in usual}
+            if usual == first and heuristic.items() <= trial.params.items():
+                found.append((name, cycles(trial), f"trial {trial.number}"))
+                break
+    rows = [(f"the quickest design, trial {quickest.number}", own, "this exploration"), *found]
+    return [[name, f"{each:,}", f"{each / own:.4g}", origin] for name, each, origin in rows]
+
+
+LOOP_HEADINGS = (
+    "kernel", "line", "loops", "LP", "RVB", "Perm. Map", "Tiling Sizes", "Unrolling",
+    "Pipeline II", "Array Partition",
+)  # fmt: skip
+
+
+def loop_rows(loops: list[dict]) -> list[list]:
+    """The transformations of a design, a row for each statement (docs/report.md: loops)."""
+    return [
+        [
+            row["kernel"],
+            row["line"],
+            ", ".join(f"{name} {trips}" for name, trips in zip(row["loops"], row["trips"])),
+            "yes" if row["perfectized"] else "no",
+            "yes" if row["bounds_removed"] else "no",
+            *(str(row.get(key, "-")) for key in ("permutation", "tiles", "unrolled", "ii")),
+            "; ".join(row.get("partitions", [])) or "none",
+        ]
+        for row in loops
+    ]
+
+
+def _of_c(study, trials, best) -> str:
+    quickest = min(trials, key=lambda trial: trial.values[0])
+    return (
+        _scatter(trials, best, 2, "LUT")
+        + _scatter(trials, best, 3, "BRAM18")
+        + _space(trials, best)
+        + "<h2>Baselines</h2>"
+        + _table(("", "cycles", "times as slow", "from"), baselines(study, trials))
+        + f"<h2>Loops of the quickest design, trial {quickest.number}</h2>"
+        + _table(LOOP_HEADINGS, loop_rows(quickest.user_attrs.get("loops", [])))
     )
 
 
@@ -124,16 +259,11 @@ def page(study) -> str:
         "estimate.</p>"
     ]
     if trials:
-        parts.append("<h2>Pareto front</h2>" + _scatter(trials, best))
-        table = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in design_trials.rows(study, len(best))
-        )
-        parts.append(
-            "<table><tr>"
-            + "".join(f"<th>{escape(heading)}</th>" for heading in design_trials.HEADINGS)
-            + f"</tr>{table}</table>"
-        )
+        parts.append("<h2>Pareto front</h2>" + _scatter(trials, best, 1, "DSP slices"))
+        if own.get("source"):
+            parts.append(_of_c(study, trials, best))
+            parts.append("<h2>Designs on the front</h2>")
+        parts.append(_table(design_trials.headings(study), design_trials.rows(study, len(best))))
         found = design_trials.importance(study)
         if found:
             parts.append("<h2>Importance of the parameters for the time</h2>" + _importance(found))

@@ -2,5 +2,7 @@
 void f(float y[8], float x[8])
 {
 	int i = 0;
-	do y[i] = x[i]; while (++i < 8);
+	do
+		y[i] = x[i];
+	while (++i < 8);
 }

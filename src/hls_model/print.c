@@ -1,5 +1,5 @@
 /* The table and the JSON of a model. */
-#include "model/model.h"
+#include "hls_model/hls_model.h"
 #include "base/json.h"
 #include <inttypes.h>
 

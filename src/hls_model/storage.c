@@ -1,5 +1,5 @@
 /* Resources: block RAMs of arrays by banks, operators by how often an iteration uses one. */
-#include "model/model_internal.h"
+#include "hls_model/hls_model_internal.h"
 #include "base/map.h"
 
 enum {
@@ -70,33 +70,50 @@ struct resources model_array_cost(const struct modeller *modeller, const struct 
 	return none;
 }
 
-struct resources model_operation_cost(
+static int pool_of(enum op_code code)
+{
+	if (code == OP_ADDF || code == OP_SUBF)
+		return POOL_ADDERS;
+	return code == OP_MULF ? POOL_MULTIPLIERS : POOL_OTHERS;
+}
+
+struct operators model_both(struct operators left, struct operators right)
+{
+	left.all = resources_add(left.all, right.all);
+	for (int p = 0; p < POOLS; p++)
+		left.dsp[p] += right.dsp[p];
+	return left;
+}
+
+struct operators model_operation_cost(
         const struct modeller *modeller, int body, int64_t interval, bool fabric)
 {
 	const struct cpp_design *design = modeller->design;
 	const struct cpp_body *items = &design->bodies.data[body];
-	int64_t count[OP_COUNT][2] = { 0 };
-	struct operator_cost each[OP_COUNT][2] = { 0 };
-	struct resources total = { 0 };
+	int64_t count[OP_COUNT][4] = { 0 };
+	struct operator_cost each[OP_COUNT][4] = { 0 };
+	struct operators total = { 0 };
 	for (size_t i = 0; i < items->items.count; i++) {
 		struct cpp_item item = items->items.data[i];
 		const struct cpp_operation *operation = &design->operations.data[item.index];
 		if (item.kind != CPP_OPERATION || operation->kind != CPP_COMPUTE)
 			continue;
 		struct operator_cost cost = model_operator(modeller, operation);
-		bool adds = operation->code == OP_ADDF || operation->code == OP_SUBF;
-		if (fabric && adds && !operation->is_double)
+		if (fabric && !operation->is_double && pool_of(operation->code) == POOL_ADDERS)
 			cost.dsp = 0;
-		if (cost.dsp >= each[operation->code][operation->is_double].dsp)
-			each[operation->code][operation->is_double] = cost;
-		count[operation->code][operation->is_double]++;
+		int kind = operation->is_double + 2 * operation->called;
+		if (cost.dsp >= each[operation->code][kind].dsp)
+			each[operation->code][kind] = cost;
+		count[operation->code][kind]++;
 	}
 	for (int code = 0; code < OP_COUNT; code++)
-		for (int wide = 0; wide < 2; wide++) {
-			int64_t units = up(count[code][wide], interval);
-			total.dsp += units * each[code][wide].dsp;
-			total.lut += units * each[code][wide].lut;
-			total.ff += units * each[code][wide].ff;
+		for (int kind = 0; kind < 4; kind++) {
+			int64_t units = up(count[code][kind], interval);
+			int pool = kind < 2 ? pool_of((enum op_code)code) : POOL_CALLED;
+			total.all.dsp += units * each[code][kind].dsp;
+			total.all.lut += units * each[code][kind].lut;
+			total.all.ff += units * each[code][kind].ff;
+			total.dsp[pool] += units * each[code][kind].dsp;
 		}
 	return total;
 }

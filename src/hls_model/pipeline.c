@@ -1,6 +1,6 @@
 /* Schedules the iteration of a pipelined loop: the least interval for which recurrences and memory
  * ports allow a start of every operation, and the cycles from the first start to the last end. */
-#include "model/model_internal.h"
+#include "hls_model/hls_model_internal.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct modulo_schedule {
 	const struct flat_nest *nest;
 	const struct cpp_body *body;
 	struct port_demand ports;
-	bool fabric;
+	bool quick;
 	int count;
 	const struct cpp_operation **operation;
 	int64_t *start, *least;
@@ -30,7 +30,7 @@ struct modulo_schedule {
 
 static int64_t latency_of(const struct modulo_schedule *schedule, int at)
 {
-	return model_latency(schedule->modeller, schedule->operation[at], schedule->fabric);
+	return model_latency(schedule->modeller, schedule->operation[at], schedule->quick);
 }
 
 /* --- dependences --- */
@@ -248,12 +248,12 @@ static const char *describe_recurrence(const struct modulo_schedule *schedule)
 }
 
 static struct modulo_schedule new_schedule(
-        struct modeller *modeller, const struct flat_nest *nest, bool fabric)
+        struct modeller *modeller, const struct flat_nest *nest, bool quick)
 {
 	struct modulo_schedule schedule = { .modeller = modeller,
 		.nest = nest,
 		.body = &modeller->design->bodies.data[nest->body],
-		.fabric = fabric,
+		.quick = quick,
 		.worst = CPP_NONE };
 	schedule.ports = model_ports(modeller, schedule.body);
 	collect_operations(&schedule);
@@ -270,9 +270,10 @@ struct pipeline model_pipeline(struct modeller *modeller, const struct flat_nest
 	int64_t least = schedule.ports.interval > asked ? schedule.ports.interval : asked;
 	int64_t interval = recurrence_interval(&schedule, least);
 	struct pipeline result = { 0 };
-	if (interval > least) { /* adders of LUTs have fewer stages */
+	if (interval > least) { /* it closes with adders of fewer stages: of LUTs, unless sums
+		                         * are trees */
+		result.fabric = !modeller->options->reassociate;
 		schedule = new_schedule(modeller, nest, true);
-		result.fabric = true;
 		interval = recurrence_interval(&schedule, least);
 	}
 	if (interval > least)

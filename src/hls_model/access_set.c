@@ -1,5 +1,5 @@
 /* Which arrays a loop, call or operation reads and writes: what must wait for what. */
-#include "model/model_internal.h"
+#include "hls_model/hls_model_internal.h"
 
 static void add_item(const struct cpp_design *design, struct cpp_item item, struct access_set *set);
 

@@ -1,8 +1,8 @@
 /* Times and resources of a design in HLS C++ whose pragmas fix it, in closed form: the interval of
  * each pipelined loop from recurrences and memory ports, its depth from the operators' latencies,
  * and from these the latency of loops, functions and the whole. */
-#ifndef STC_MODEL_H
-#define STC_MODEL_H
+#ifndef STC_HLS_MODEL_H
+#define STC_HLS_MODEL_H
 #include "frontend/frontend.h"
 #include "platform/platform.h"
 

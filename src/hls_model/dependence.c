@@ -1,6 +1,6 @@
 /* When two accesses of an array name the same element: equations between the counters of the loops
  * that run as one pipeline. */
-#include "model/model_internal.h"
+#include "hls_model/hls_model_internal.h"
 
 /* --- one iteration --- */
 

@@ -1,7 +1,7 @@
 /* What the vendor's tool does to a design before it schedules: arrays without a partition pragma
  * are partitioned where a pipelined loop needs their elements at once, and, if the order of sums
  * is free, chains of additions become trees. */
-#include "model/model_internal.h"
+#include "hls_model/hls_model_internal.h"
 
 /* --- partitions --- */
 

@@ -1,6 +1,6 @@
 /* Banks of partitioned arrays: which bank an access goes to, and how many cycles the ports of one
  * need for all accesses of an iteration. */
-#include "model/model_internal.h"
+#include "hls_model/hls_model_internal.h"
 #include <inttypes.h>
 
 struct bank_use {

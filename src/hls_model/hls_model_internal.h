@@ -1,7 +1,7 @@
 /* Inside the model: what its files offer each other. */
-#ifndef STC_MODEL_INTERNAL_H
-#define STC_MODEL_INTERNAL_H
-#include "model/model.h"
+#ifndef STC_HLS_MODEL_INTERNAL_H
+#define STC_HLS_MODEL_INTERNAL_H
+#include "hls_model/hls_model.h"
 
 struct modeller {
 	struct arena *arena;
@@ -22,7 +22,7 @@ struct flat_nest {
 
 struct pipeline {
 	int64_t interval, depth;
-	bool fabric; /* adders without DSPs, which are faster, close the recurrence */
+	bool fabric; /* its adders are made of LUTs */
 	const char *limit;
 };
 
@@ -32,9 +32,9 @@ void model_prepare(struct arena *arena, struct cpp_design *design, bool reassoci
 /* --- operator_cost.c --- */
 struct operator_cost model_operator(
         const struct modeller *modeller, const struct cpp_operation *operation);
-/* Cycles until the result can be used; of an adder without DSPs where `fabric`. */
+/* Cycles until the result can be used; of an adder of fewer stages where `quick`. */
 int64_t model_latency(
-        const struct modeller *modeller, const struct cpp_operation *operation, bool fabric);
+        const struct modeller *modeller, const struct cpp_operation *operation, bool quick);
 bool model_is_register(const struct cpp_array *array);
 
 /* --- dependence.c --- */
@@ -63,9 +63,17 @@ int64_t model_bank_ports(const struct cpp_array *array, bool writes);
 struct pipeline model_pipeline(struct modeller *modeller, const struct flat_nest *nest);
 
 /* --- storage.c --- */
+enum { POOL_ADDERS, POOL_MULTIPLIERS, POOL_OTHERS, POOL_CALLED, POOLS };
+/* Operators: all they take, and the DSPs of each kind, which loops lend each other; those of
+ * functions that a pipelined loop calls stay there. */
+struct operators {
+	struct resources all;
+	int64_t dsp[POOLS];
+};
 struct resources model_array_cost(const struct modeller *modeller, const struct cpp_array *array);
-struct resources model_operation_cost(
+struct operators model_operation_cost(
         const struct modeller *modeller, int body, int64_t interval, bool fabric);
+struct operators model_both(struct operators left, struct operators right);
 
 /* --- access_set.c --- */
 struct access_set {

@@ -1,5 +1,5 @@
 /* Latencies of loops, functions and dataflow regions from those of what they contain. */
-#include "model/model_internal.h"
+#include "hls_model/hls_model_internal.h"
 #include <string.h>
 
 enum {
@@ -12,7 +12,7 @@ enum {
 
 struct item_timing {
 	int64_t latency, interval;
-	struct resources cost;
+	struct operators cost;
 };
 
 struct timed_nest {
@@ -113,7 +113,7 @@ static struct item_timing time_pipeline(
 	row->asked = loop->interval;
 	row->depth = depth;
 	row->latency = timing.latency;
-	row->cost = timing.cost;
+	row->cost = timing.cost.all;
 	row->limit = pipeline.limit;
 	timing.latency += MODULE_CYCLES;
 	return timing;
@@ -141,7 +141,7 @@ static struct item_timing time_sequential(struct timed_nest region, const struct
 	row->depth = each;
 	row->interval = loop->dataflow ? inner.interval + 1 : each;
 	row->latency = timing.latency;
-	row->cost = timing.cost;
+	row->cost = timing.cost.all;
 	timing.latency += 1;
 	return timing;
 }
@@ -178,7 +178,7 @@ static struct item_timing time_call(struct timed_nest region, const struct cpp_c
 	row->dataflow = call->dataflow;
 	row->latency = timing.latency;
 	row->interval = call->pipelined || call->dataflow ? timing.interval : timing.latency;
-	row->cost = timing.cost;
+	row->cost = timing.cost.all;
 	timing.latency += 1;
 	return timing;
 }
@@ -336,12 +336,44 @@ static int64_t start_of(const struct body_plan *plan, size_t item, const int64_t
 	return start;
 }
 
+/* Loops and functions that are called one after the other lend each other their operators: of each
+ * kind there are so many as those take that run at one time. */
+static struct operators shared_cost(const struct body_plan *plan, const struct operators *cost)
+{
+	size_t items = plan->body->items.count;
+	struct operators most = { 0 };
+	int64_t called = 0;
+	for (size_t i = 0; i < items; i++) {
+		struct operators now = { 0 };
+		called += cost[i].dsp[POOL_CALLED];
+		for (size_t j = 0; j < items; j++)
+			if (plan->start[j] <= plan->start[i] && plan->end[j] > plan->start[i])
+				now = model_both(now, cost[j]);
+		most.all.lut = now.all.lut > most.all.lut ? now.all.lut : most.all.lut;
+		most.all.ff = now.all.ff > most.all.ff ? now.all.ff : most.all.ff;
+		for (int p = 0; p < POOLS; p++)
+			most.dsp[p] = now.dsp[p] > most.dsp[p] ? now.dsp[p] : most.dsp[p];
+	}
+	most.dsp[POOL_CALLED] = called;
+	for (int p = 0; p < POOLS; p++)
+		most.all.dsp += most.dsp[p];
+	return most;
+}
+
+static bool lends(const struct cpp_design *design, struct cpp_item item)
+{
+	return item.kind == CPP_LOOP ||
+	        (item.kind == CPP_CALL && !design->calls.data[item.index].dataflow);
+}
+
 /* One after the other, as far as one needs another. */
 static struct item_timing time_body(struct timed_nest region, int body)
 {
 	struct modeller *modeller = region.modeller;
 	struct body_plan plan = new_plan(modeller, body);
 	struct item_timing total = { 0 };
+	struct operators *lent =
+	        ARENA_ARRAY(modeller->arena, struct operators, plan.body->items.count + 1);
 	int64_t barrier = 0;
 	for (size_t i = 0; i < plan.body->items.count; i++) {
 		struct cpp_item item = plan.body->items.data[i];
@@ -349,15 +381,18 @@ static struct item_timing time_body(struct timed_nest region, int body)
 		struct item_timing timing = time_item(region, item);
 		plan.start[i] = start_of(&plan, i, blocks ? &total.latency : &barrier);
 		plan.end[i] = plan.start[i] + timing.latency;
-		total.cost = resources_add(total.cost, timing.cost);
+		if (lends(modeller->design, item))
+			lent[i] = timing.cost;
+		else
+			total.cost = model_both(total.cost, timing.cost);
 		if (plan.end[i] > total.latency)
 			total.latency = plan.end[i];
 		if (blocks)
 			barrier = plan.end[i];
 	}
-	struct resources own =
+	struct operators own =
 	        model_operation_cost(modeller, body, total.latency < 1 ? 1 : total.latency, false);
-	total.cost = resources_add(total.cost, own);
+	total.cost = model_both(model_both(total.cost, own), shared_cost(&plan, lent));
 	total.interval = total.latency;
 	return total;
 }
@@ -395,7 +430,7 @@ static struct item_timing time_dataflow(struct timed_nest region, int body)
 				plan.start[i] = plan.start[j] + delay;
 		}
 		plan.end[i] = plan.start[i] + timing.latency;
-		total.cost = resources_add(total.cost, timing.cost);
+		total.cost = model_both(total.cost, timing.cost);
 		if (plan.end[i] > total.latency)
 			total.latency = plan.end[i];
 		if (timing.latency > total.interval)
@@ -416,9 +451,9 @@ struct model *model_design(struct arena *arena, struct cpp_design *design,
 	*model =
 	        (struct model){ .design = design, .platform = platform, .period = options->period };
 	struct item_timing timing = time_call(region, &design->calls.data[0]);
+	model->cost = timing.cost.all;
 	for (size_t i = 0; i < design->arrays.count; i++)
-		timing.cost = resources_add(
-		        timing.cost, model_array_cost(&modeller, &design->arrays.data[i]));
-	model->cost = timing.cost;
+		model->cost = resources_add(
+		        model->cost, model_array_cost(&modeller, &design->arrays.data[i]));
 	return model;
 }

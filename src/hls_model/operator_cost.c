@@ -1,5 +1,5 @@
 /* Latency and cost of the operations of a design at its clock. */
-#include "model/model_internal.h"
+#include "hls_model/hls_model_internal.h"
 
 bool model_is_register(const struct cpp_array *array)
 {
@@ -79,7 +79,7 @@ static int64_t access_latency(const struct modeller *modeller, const struct cpp_
 }
 
 int64_t model_latency(
-        const struct modeller *modeller, const struct cpp_operation *operation, bool fabric)
+        const struct modeller *modeller, const struct cpp_operation *operation, bool quick)
 {
 	if (operation->kind == CPP_CARRIED)
 		return 0;
@@ -89,5 +89,5 @@ int64_t model_latency(
 		return 0;
 	bool adds = operation->code == OP_ADDF || operation->code == OP_SUBF;
 	int64_t latency = at_clock(modeller, model_operator(modeller, operation).latency);
-	return fabric && adds && !operation->is_double ? latency / 2 : latency;
+	return quick && adds && !operation->is_double ? latency / 2 : latency;
 }
