@@ -193,6 +193,7 @@ def test_keys_of_reports_are_those_of_the_code():
             "report/report_images",
             "report/report_launches",
             "report/report_layer",
+            "report/report_loops",
             "explore/phases",
         )
         for key in re.findall(
