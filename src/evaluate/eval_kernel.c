@@ -56,11 +56,23 @@ static bool use_body(
 	return program_add_body(e->module, e->arena, op->location, &nest->program, body);
 }
 
+/* The unrolled loop whose terms a tree adds up: the lanes or the rows; -1: none. */
+static int tree_loop(const struct kernel *kernel)
+{
+	const struct loop *last = kernel->loop + kernel->loops - 1;
+	if (!kernel->scheduled || kernel->lanes <= 1)
+		return -1;
+	if (last->reduction)
+		return kernel->loops - 1;
+	return kernel->row_unroll > 1 && last[-1].reduction ? kernel->loops - 2 : -1;
+}
+
 static bool use_tree(struct evaluation *e, const struct op *op, struct nest *nest)
 {
 	const struct kernel *kernel = op->kernel;
 	int term;
 	nest->tree = true;
+	nest->tree_loop = tree_loop(kernel);
 	if (kernel_combine(kernel, &term) == OP_NONE ||
 	        !scalar_op_make(&nest->combine, kernel->combine, 0, kernel->type, kernel->type))
 		return diag_error(e->module->diag, op->location,
@@ -217,13 +229,11 @@ bool eval_kernel_run(struct evaluation *e, const struct op *op, struct nest *nes
 	bool reduction = kernel_has_reduction(kernel);
 	if (kernel->scan)
 		return run_scan(e, op, nest);
-	bool lanes_reduced =
-	        kernel->scheduled && kernel->lanes > 1 && kernel->loop[kernel->loops - 1].reduction;
 	if (reduction)
 		fill(kernel, &nest->result[0]);
 	if (!use_body(e, op, nest, &kernel->update))
 		return false;
-	if (lanes_reduced && !use_tree(e, op, nest))
+	if (tree_loop(kernel) >= 0 && !use_tree(e, op, nest))
 		return false;
 	bool done = kernel->partial_sums > 1 ? run_partial(e, op, nest)
 	                                     : nest_run(e->module, e->arena, op, nest);

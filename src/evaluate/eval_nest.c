@@ -435,7 +435,7 @@ static void run_row(struct runner *r, bool fold, bool sequential)
 static int choose_vector(const struct nest *nest)
 {
 	if (nest->tree)
-		return nest->loops - 1;
+		return nest->tree_loop;
 	for (int l = nest->loops - 1; l >= 0; l--)
 		if (nest->extent[l] > 1)
 			return l;

@@ -62,8 +62,9 @@ struct nest {
 	struct nest_port *operand, *result;
 	struct program program;
 	int *yield; /* [results] steps; with `tree`: the term */
-	/* the last loop runs over lanes: result = combine(result, balanced tree over terms) */
+	/* result = combine(result, balanced tree over the terms of loop `tree_loop`) */
 	bool tree;
+	int tree_loop;
 	struct scalar_op combine;
 };
 

@@ -22,7 +22,7 @@
  * the lane loop, run in one iteration. If row_unroll > 1, the loop before the lane loop is unrolled
  * too. Are both parallel, they are a *register tile*: row_unroll x lanes sums side by side, whose
  * result is sent row by row. Is one of the two a reduction, either row_unroll sums are formed in
- * parallel, or (integers only) each lane sums row_unroll terms by a tree.
+ * parallel, or each lane sums row_unroll terms by a tree.
  * A loop that is unrolled may stand for several of the tensor level, as the taps of a window: then
  * its strides only tell which words it moves in.
  *

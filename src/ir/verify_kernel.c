@@ -91,10 +91,9 @@ static void check_schedule(struct verifier *verifier, const struct op *op)
 		        "%" PRId64 " rows without a loop of this extent before the lanes, of which "
 		        "one at most is a reduction",
 		        kernel->row_unroll);
-	else if (kernel->row_unroll > 1 && last[-1].reduction &&
-	        (!kernel->combine || type_is_real(kernel->type)))
+	else if (kernel->row_unroll > 1 && last[-1].reduction && !kernel->combine)
 		verify_fail(verifier, op,
-		        "%" PRId64 " terms at once that are no integers to be combined",
+		        "%" PRId64 " terms at once, but the update does not combine terms",
 		        kernel->row_unroll);
 }
 

@@ -198,10 +198,13 @@ static struct value *row_trees(struct lowering *l, int term)
 
 struct value *tree_over(struct lowering *l, struct value **term, int64_t terms)
 {
-	for (; terms > 1; terms /= 2)
+	for (; terms > 1; terms = (terms + 1) / 2) {
 		for (int64_t i = 0; i < terms / 2; i++)
 			term[i] = make_op(
 			        &l->p, l->kernel->combine, term[2 * i]->type, 2, term + 2 * i);
+		if (terms % 2)
+			term[terms / 2] = term[terms - 1];
+	}
 	return term[0];
 }
 

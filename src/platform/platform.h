@@ -6,6 +6,9 @@
 #include "ir/ir.h"
 
 #define PORT_BITS 512 /* maximum bits of a memory word */
+/* Results of fewer elements are written one by one, through a port that they share: that takes no
+ * longer than the latency of memory. */
+#define OWN_ELEMENTS 128
 
 #define PLATFORM_DIES 4
 

@@ -729,16 +729,16 @@ static void lower_wide_access(struct shared_port *shared, const struct op *load)
 	shared->elements += image.words * lanes * source.count;
 }
 
-static bool is_shared(const struct op *op, const struct type *scalar)
+static bool is_shared(const struct shared_port *shared, const struct op *op)
 {
 	return op->code == OP_LOAD && !attr_get(op, KEY_PORTS) &&
-	        type_scalar(op->result[0]->type) == scalar && !is_wide(op);
+	        type_scalar(op->result[0]->type) == shared->scalar && !is_wide(op);
 }
 
-static bool is_shared_wide(const struct op *op, const struct type *scalar)
+static bool is_shared_wide(const struct shared_port *shared, const struct op *op)
 {
 	return op->code == OP_LOAD && !attr_get(op, KEY_PORTS) &&
-	        type_scalar(op->result[0]->type) == scalar && is_wide(op);
+	        type_scalar(op->result[0]->type) == shared->scalar && is_wide(op);
 }
 
 static void lower_shared(struct design *design, const struct block *body, const struct type *scalar,

@@ -18,11 +18,16 @@ static const struct type *tensor_of(const struct op *store)
 	return attr_get(store, KEY_TENSOR)->type;
 }
 
-static bool is_shared_store(const struct op *op, const struct type *scalar)
+static bool is_small_store(const struct design *design, const struct op *op)
 {
 	return op->code == OP_STORE && op->operands == 1 &&
-	        type_scalar(op->operand[0]->type) == scalar &&
-	        type_elements(tensor_of(op)) < BULK_ELEMENTS;
+	        type_elements(tensor_of(op)) < design->own_elements;
+}
+
+static bool is_shared_store(const struct shared_port *shared, const struct op *op)
+{
+	return is_small_store(shared->process.design, op) &&
+	        type_scalar(op->operand[0]->type) == shared->scalar;
 }
 
 /* type of the stored words, at most as wide as a memory port: equal parts of the stream's */
@@ -316,27 +321,47 @@ static void lower_collectors(
 	for (const struct op *op = body->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			lower_collectors(design, all, op->region[0], done);
-		if (op->code != OP_STORE)
+		if (!is_small_store(design, op))
 			continue;
 		const struct type *scalar = type_scalar(op->operand[0]->type);
-		if (!is_shared_store(op, scalar) || map_get(done, scalar->text))
+		if (map_get(done, scalar->text))
 			continue;
 		map_set(done, scalar->text, design);
 		lower_collector(design, all, scalar);
 	}
 }
 
-static bool has_own_port(const struct op *op)
+static bool has_own_port(const struct design *design, const struct op *op)
 {
-	return op->code == OP_STORE && !is_shared_store(op, type_scalar(op->operand[0]->type));
+	return op->code == OP_STORE && !is_small_store(design, op);
 }
 
-static int64_t count_own(const struct block *body)
+static int64_t count_own(const struct design *design, const struct block *body)
 {
 	int64_t count = 0;
 	for (const struct op *op = body->first; op; op = op->next)
-		count += op->code == OP_FOR ? count_own(op->region[0]) : has_own_port(op);
+		count += op->code == OP_FOR ? count_own(design, op->region[0])
+		                            : has_own_port(design, op);
 	return count;
+}
+
+/* How large a result is that has a port of its own. Those that share one are written one after the
+ * other, element by element, so where ports are left, several results, or words of several
+ * elements, have their own. */
+static int64_t elements_of_own(struct design *design, const struct block *body)
+{
+	int results = 0;
+	bool words = false;
+	design->own_elements = OWN_ELEMENTS;
+	for (const struct op *op = body->first; op; op = op->next) {
+		if (op->code != OP_STORE)
+			continue;
+		results++;
+		words = words || stream_lanes(op->operand[0]->type) > 1;
+	}
+	bool left = workload_of(design->source) == WORKLOAD_NONE && (words || results > 1) &&
+	        most_parts(design, count_own(design, body)) > 0;
+	return left ? OWN_ELEMENTS : BULK_ELEMENTS;
 }
 
 /* others: the results with ports of their own that are not lowered yet */
@@ -350,7 +375,7 @@ static bool lower_own_block(struct design *design, const struct block *body, int
 			good = lower_own_block(design, op->region[0], others) && good;
 			design->layers = 0;
 		}
-		if (!has_own_port(op))
+		if (!has_own_port(design, op))
 			continue;
 		--*others;
 		if (op->operands == 2)
@@ -365,7 +390,8 @@ static bool lower_own_block(struct design *design, const struct block *body, int
 bool lower_stores(struct design *design, struct block *body)
 {
 	struct map done = map_new(design->module->arena);
+	design->own_elements = elements_of_own(design, body);
 	lower_collectors(design, body, body, &done);
-	int64_t others = count_own(body);
+	int64_t others = count_own(design, body);
 	return lower_own_block(design, body, &others);
 }

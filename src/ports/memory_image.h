@@ -61,7 +61,7 @@ struct shared_port {
 	int64_t lanes; /* lanes of the port's words */
 	bool writes;
 	/* does the op share the port? */
-	bool (*accepts)(const struct op *op, const struct type *scalar);
+	bool (*accepts)(const struct shared_port *shared, const struct op *op);
 	/* adds the op's loop nest and its segments */
 	void (*lower_access)(struct shared_port *shared, const struct op *op);
 	struct process process;

@@ -16,7 +16,7 @@ void shared_port_cast(
 static bool has_access(const struct shared_port *shared, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next)
-		if (shared->accepts(op, shared->scalar))
+		if (shared->accepts(shared, op))
 			return true;
 	return false;
 }
@@ -26,7 +26,7 @@ static void lower_accesses(struct shared_port *shared, const struct block *body)
 	struct process *p = &shared->process;
 	for (const struct op *op = body->first; op; op = op->next) {
 		design_begin(p->design, op);
-		if (shared->accepts(op, shared->scalar)) {
+		if (shared->accepts(shared, op)) {
 			int opened = process_last_chunk(p);
 			shared->lower_access(shared, op);
 			process_close(p, opened);

@@ -18,6 +18,7 @@ struct design {
 	const struct run_time_trip *last_chunk;
 	struct op *last_channel; /* the last channel so far, as channels precede calls */
 	int serial;              /* number for unique names */
+	int64_t own_elements;    /* results of so many elements have memory ports of their own */
 	VEC(const struct attr *) port_attrs; /* a dictionary per argument of main */
 	VEC(const struct attr *) buffers;    /* for stream.buffers */
 	/* buffer of a state -> struct value *, the FIFO that says its reads are done */

@@ -6,31 +6,45 @@
  * After:  the same with register_tile = {loops = [[0, 29, 7], [2, 240, 1], [1, 37, 6], [0, 7, 1],
  *         [1, 6, 1]], row_unroll = 7, lanes = 6, padded, held = [5, 0]}
  * What follows the sums becomes a kernel of its own, which needs few lanes. The DSPs that the other
- * kernels leave are shared by the numbers of terms.
+ * kernels leave are shared by the numbers of terms, and then by the cycles that came of it, since
+ * the slowest kernel sets the pace of a chain.
  * Needs: kernels on root tensors. Guarantees: none has a parallelism or a schedule. Exact.
  * Ends: the unrolls within the DSPs are finitely many. */
 #include "ir/kernel_edit.h"
+#include "ir/kernel_signature.h"
 #include "ir/workload.h"
 #include "schedule/recorded_choices.h"
 #include "schedule/register_tile.h"
 #include "schedule/schedule_passes.h"
 #include "schedule/search_cache.h"
 #include "schedule/tensor_sources.h"
+#include <math.h>
 
 /* fewer terms are not worth the buffers */
 #define TERMS_LEAST 4096
 /* part of the memory on chip that register tiles may take */
 #define MEMORY_SHARE 2
 #define BULK_ELEMENTS 4096 /* smaller operands share a port */
-#define READER_LANES 16    /* most lanes of an elementwise kernel that reads a register tile */
+#define SEARCHES 24        /* of single kernels while DSPs are shared */
+
+struct tiled {
+	struct op *op;
+	double terms, weight;            /* weight: its share of the DSPs */
+	struct tile_choice choice, best; /* best: with the best shares so far */
+};
 
 struct tiles {
 	struct pass_context *context;
 	struct module *module;
-	double terms;    /* of all contractions */
-	int64_t dsp;     /* for those that have no register tile yet, */
-	int ports, left; /* memory ports for them; how many they are */
-	double terms_left;
+	double terms; /* of all contractions */
+	/* the contractions, readers first, as they say in which order they want results */
+	VEC(struct tiled) tiled;
+	int64_t dsp; /* for all of them, */
+	int ports;   /* and their memory ports */
+	/* for those that have no register tile yet */
+	int64_t dsp_left;
+	int ports_left, left;
+	double weight_left;
 };
 
 static double terms_of(const struct kernel *kernel)
@@ -60,16 +74,18 @@ static void split_posts(const struct tiles *t, struct block *block)
 			kernel_split_epilogue(t->module, op);
 }
 
-/* Counts the contractions, and what the other kernels take at least. */
+/* Lists the contractions, and counts what the other kernels take at least. */
 static void count_work(struct tiles *t, const struct block *block)
 {
 	t->dsp = parallelism_dsp(t->context, module_main(t->module)->region[0]);
-	for (const struct op *op = block->first; op; op = op->next) {
+	for (struct op *op = block->last; op; op = op->previous) {
 		if (op->code != OP_KERNEL)
 			continue;
 		if (wants_tile(t, op)) {
-			t->terms += terms_of(op->kernel);
-			t->left++;
+			struct tiled tiled = { .op = op, .terms = terms_of(op->kernel) };
+			tiled.weight = tiled.terms;
+			t->terms += tiled.terms;
+			VEC_PUSH(t->module->arena, &t->tiled, tiled);
 			continue;
 		}
 		t->dsp -= schedule_body_dsp(t->context->platform, &op->kernel->update) +
@@ -89,14 +105,16 @@ static int ports_of(const struct pass_context *context)
 	return context->platform->ports - 1 - (int)(reserved > 0 ? reserved : 0);
 }
 
-/* The loop of a kernel that moves its result as the outermost loop of its reader moves it; -1:
- * none. */
-static int wanted_loop(const struct tiles *t, const struct op *op, const struct op *reader)
+/* The loop of a kernel that moves its result as the outermost loop of its reader moves it, and by
+ * how many elements the reader does; -1: none. */
+static int wanted_loop(
+        const struct tiles *t, const struct op *op, const struct op *reader, int64_t *elements)
 {
 	struct schedule schedule = recorded_register_tile(t->module->arena, reader);
 	int first = 0;
 	while (first + 1 < schedule.parts && schedule.part[first].trip == 1)
 		first++;
+	*elements = schedule.part[first].step;
 	for (int j = 0; j < reader->operands; j++) {
 		int64_t stride = reader->kernel->operand[j].stride[schedule.part[first].source];
 		for (int l = 0; reader->operand[j] == op->result[0] && l < op->kernel->loops; l++)
@@ -106,8 +124,26 @@ static int wanted_loop(const struct tiles *t, const struct op *op, const struct 
 	return -1;
 }
 
-/* Does another register tile read the result, and in the order of which loop does it want it? */
-static bool is_read_by_tile(const struct tiles *t, const struct op *op, bool *wanted)
+/* Adds the words in which a register tile reads a result: elements along each of its loops. */
+static void add_wanted_lanes(
+        const struct tiles *t, const struct op *op, const struct op *reader, int64_t *wanted)
+{
+	struct schedule schedule = recorded_register_tile(t->module->arena, reader);
+	for (int j = 0; j < reader->operands; j++)
+		for (int i = schedule_loops(&schedule);
+		        reader->operand[j] == op->result[0] && i < schedule.parts; i++) {
+			const struct schedule_part *part = &schedule.part[i];
+			int64_t stride = reader->kernel->operand[j].stride[part->source];
+			for (int l = 0; stride && l < op->kernel->loops; l++)
+				if (op->kernel->result.stride[l] == stride)
+					wanted[l] = common_divisor(wanted[l], part->trip);
+		}
+}
+
+/* Does another register tile read the result, and in the order of which loop, in which words does
+ * it want it? */
+static bool is_read_by_tile(
+        const struct tiles *t, const struct op *op, int64_t *wanted, int64_t *wanted_lanes)
 {
 	bool found = false;
 	for (const struct op *reader = op->next; reader; reader = reader->next) {
@@ -117,18 +153,14 @@ static bool is_read_by_tile(const struct tiles *t, const struct op *op, bool *wa
 		if (!reads || reader->code != OP_KERNEL || !has_register_tile(reader) ||
 		        !kernel_has_reduction(reader->kernel))
 			continue;
-		int loop = wanted_loop(t, op, reader);
+		int64_t elements;
+		int loop = wanted_loop(t, op, reader, &elements);
+		add_wanted_lanes(t, op, reader, wanted_lanes);
 		found = true;
 		if (loop >= 0)
-			wanted[loop] = true;
+			wanted[loop] = elements;
 	}
 	return found;
-}
-
-/* The elements of the result that its readers take in a cycle; 0: it is stored in whole words. */
-static int64_t result_lanes(const struct op *op)
-{
-	return is_only_stored(op) ? 0 : 1;
 }
 
 /* The loop of an elementwise reader that walks its operand as `loop` walks the result; -1: none. */
@@ -228,59 +260,138 @@ static struct tile_choice choose_cached(
 	return choice;
 }
 
-/* The fastest register tile; the readers of its results take as many lanes as pay. */
-static struct tile_choice choose_lanes(
-        struct tiles *t, struct tile_kernel *kernel, const struct tile_limits *limits)
+/* Do the two kernels compute the same of operands of the same shapes? */
+static bool same_work(const struct tiles *t, const struct op *left, const struct op *right)
 {
-	struct tile_choice best = choose_cached(t, kernel, limits);
-	int64_t dsp = kernel->result_lanes ? reader_dsp(t, kernel->op) : 0;
-	best.result_lanes = kernel->result_lanes;
-	for (int64_t lanes = 2; kernel->result_lanes && lanes <= READER_LANES; lanes *= 2) {
-		struct tile_limits rest = *limits;
-		rest.dsp -= (lanes - 1) * dsp;
-		kernel->result_lanes = lanes;
-		struct tile_choice choice = choose_cached(t, kernel, &rest);
-		if (!choice.found || choice.cycles >= best.cycles)
-			break;
-		best = choice;
-		best.dsp += (lanes - 1) * dsp;
-		best.result_lanes = lanes;
+	struct text text[2] = { text_new(t->module->arena), text_new(t->module->arena) };
+	const struct op *op[2] = { left, right };
+	for (int i = 0; i < 2; i++) {
+		kernel_signature(op[i], t->module, &text[i]);
+		for (int j = 0; j < op[i]->operands; j++)
+			text_add(&text[i], "%s ", op[i]->operand[j]->type->text);
 	}
-	return best;
+	return text_same(text[0].data, text[1].data);
 }
 
-static void tile_kernel(struct tiles *t, struct op *op)
+static bool reads(const struct op *op, const struct value *value)
+{
+	for (int j = 0; j < op->operands; j++)
+		if (op->operand[j] == value)
+			return true;
+	return false;
+}
+
+/* The register tile of a kernel with the same work whose sums meet these in one elementwise kernel,
+ * so that they come in one order; NULL: there is none that the limits allow. */
+static const struct tile_choice *twin_of(
+        const struct tiles *t, const struct tiled *tiled, const struct tile_limits *limits)
+{
+	for (const struct tiled *other = t->tiled.data; other < tiled; other++)
+		for (const struct op *reader = tiled->op->next; reader; reader = reader->next)
+			if (reader->code == OP_KERNEL && !kernel_has_reduction(reader->kernel) &&
+			        reads(reader, tiled->op->result[0]) &&
+			        reads(reader, other->op->result[0]) && other->choice.found &&
+			        other->choice.dsp <= limits->dsp &&
+			        other->choice.ports <= limits->ports &&
+			        same_work(t, tiled->op, other->op))
+				return &other->choice;
+	return NULL;
+}
+
+static void record_choice(struct tiles *t, struct op *op, const struct tile_choice *choice)
+{
+	t->context->register_tiles++;
+	record_register_tile(t->module, op, &choice->schedule);
+	order_readers(t, op, choice);
+}
+
+static void tile_kernel(struct tiles *t, struct tiled *tiled)
 {
 	const struct platform *platform = t->context->platform;
+	struct op *op = tiled->op;
 	struct resources all = platform_total(platform);
-	double part = terms_of(op->kernel) / t->terms;
-	double now = terms_of(op->kernel) / t->terms_left;
+	double part = tiled->terms / t->terms;
+	double now = tiled->weight / t->weight_left;
 	struct tile_kernel kernel = { .module = t->module,
 		.platform = platform,
 		.op = op,
 		.loads = ARENA_ARRAY(t->module->arena, int, op->operands + 1),
-		.result_lanes = result_lanes(op) };
-	bool *wanted = ARENA_ARRAY(t->module->arena, bool, op->kernel->loops + 1);
-	kernel.is_read = is_read_by_tile(t, op, wanted);
-	kernel.result_lanes = kernel.is_read ? 0 : kernel.result_lanes;
+		.is_stored = is_only_stored(op),
+		.reader_dsp = reader_dsp(t, op) };
+	int64_t *wanted = ARENA_ARRAY(t->module->arena, int64_t, op->kernel->loops + 1);
+	int64_t *wanted_lanes = ARENA_ARRAY(t->module->arena, int64_t, op->kernel->loops + 1);
+	kernel.is_read = is_read_by_tile(t, op, wanted, wanted_lanes);
+	kernel.wanted_lanes = wanted_lanes;
 	kernel.wanted = wanted;
 	for (int j = 0; j < op->operands; j++)
 		kernel.loads[j] = tensor_source_of(op->operand[j])->kind == SOURCE_MEMORY;
-	struct tile_limits limits = { .dsp = (int64_t)((double)t->dsp * now),
+	struct tile_limits limits = { .dsp = (int64_t)((double)t->dsp_left * now),
 		.memory = { .bram18 = (int64_t)((double)all.bram18 * part / MEMORY_SHARE),
 		        .uram = (int64_t)((double)all.uram * part / MEMORY_SHARE) },
-		.ports = t->ports / t->left,
-		.shares = terms_of(op->kernel) == t->terms };
-	struct tile_choice choice = choose_lanes(t, &kernel, &limits);
+		.ports = t->ports_left / t->left,
+		.shares = t->tiled.count == 1 };
+	const struct tile_choice *twin = twin_of(t, tiled, &limits);
+	tiled->choice = twin ? *twin : choose_cached(t, &kernel, &limits);
 	t->left--;
-	t->terms_left -= terms_of(op->kernel);
-	if (!choice.found)
+	t->weight_left -= tiled->weight;
+	if (!tiled->choice.found)
 		return;
-	t->dsp -= choice.dsp;
-	t->ports -= choice.ports;
-	t->context->register_tiles++;
-	record_register_tile(t->module, op, &choice.schedule);
-	order_readers(t, op, &choice);
+	t->dsp_left -= tiled->choice.dsp;
+	t->ports_left -= tiled->choice.ports;
+	record_choice(t, op, &tiled->choice);
+}
+
+static void forget_choices(const struct tiles *t, struct block *body)
+{
+	for (struct op *op = body->first; op; op = op->next)
+		attr_set(t->module, op, KEY_REGISTER_TILE, NULL);
+	t->context->register_tiles = 0;
+}
+
+/* Chooses register tiles with the DSPs shared by the weights; returns the cycles of the slowest
+ * kernel. */
+static double share_dsps(struct tiles *t, struct block *body)
+{
+	double cycles = 0;
+	forget_choices(t, body);
+	t->dsp_left = t->dsp;
+	t->ports_left = t->ports;
+	t->left = (int)t->tiled.count;
+	t->weight_left = 0;
+	for (int i = 0; i < t->left; i++)
+		t->weight_left += t->tiled.data[i].weight;
+	for (size_t i = 0; i < t->tiled.count; i++) {
+		struct tiled *tiled = &t->tiled.data[i];
+		tile_kernel(t, tiled);
+		if (!tiled->choice.found)
+			cycles = HUGE_VAL;
+		else if (tiled->choice.cycles > cycles)
+			cycles = tiled->choice.cycles;
+	}
+	return cycles;
+}
+
+/* Gives slower kernels more DSPs while there are searches left; the best choices stay. */
+static void balance(struct tiles *t, struct block *body)
+{
+	size_t count = t->tiled.count;
+	double least = HUGE_VAL;
+	for (size_t searches = 0; !searches || searches < SEARCHES; searches += count) {
+		double cycles = share_dsps(t, body);
+		for (size_t i = 0; i < count; i++) {
+			struct tiled *tiled = &t->tiled.data[i];
+			if (!searches || cycles < least)
+				tiled->best = tiled->choice;
+			tiled->weight *= sqrt(tiled->choice.cycles / cycles);
+		}
+		least = cycles < least ? cycles : least;
+		if (count == 1 || cycles == HUGE_VAL)
+			break;
+	}
+	forget_choices(t, body);
+	for (size_t i = 0; i < count; i++)
+		if (t->tiled.data[i].best.found)
+			record_choice(t, t->tiled.data[i].op, &t->tiled.data[i].best);
 }
 
 bool choose_register_tiles(struct pass_context *context, struct module *module)
@@ -294,10 +405,7 @@ bool choose_register_tiles(struct pass_context *context, struct module *module)
 	split_posts(&t, body);
 	find_tensor_sources(module, NULL);
 	count_work(&t, body);
-	t.terms_left = t.terms;
-	/* readers first: they say in which order they want results */
-	for (struct op *op = body->last; op; op = op->previous)
-		if (wants_tile(&t, op))
-			tile_kernel(&t, op);
+	if (t.tiled.count)
+		balance(&t, body);
 	return true;
 }

@@ -10,14 +10,20 @@
  * A product of a matrix and a vector has no two such loops. Its lanes are terms of one sum, which a
  * tree adds up, where sums may be formed in another order:
  *
- *     blocks of rows │ reductions, terms / v │ rows / u │ u rows │ v terms */
+ *     blocks of rows │ reductions, terms / v │ rows / u │ u rows │ v terms
+ *
+ * If the matrix is transposed, neighbors in memory are terms of neighboring sums. Then the lanes
+ * are sums and the rows are terms, of which a tree for each lane adds up u:
+ *
+ *     blocks of lanes │ reductions, terms / u │ lanes / v │ u terms │ v lanes */
 #include "base/number.h"
 #include "schedule/register_tile.h"
 #include "ir/kernel_edit.h"
 #include "predict/resource.h"
 #include <math.h>
 
-#define MOST_HELD 4 /* places where an operand may be held, per operand */
+#define MOST_HELD 4     /* places where an operand may be held, per operand */
+#define READER_LANES 16 /* most lanes of an elementwise kernel that reads a register tile */
 /* fewer elements of a launch may come through the loader that small operands share */
 #define SHARED_ELEMENTS 4096
 /* a board full of memory is worth so many cycles */
@@ -82,9 +88,11 @@ struct register_tiler {
 	int64_t terms;       /* iterations of all reductions */
 	int64_t outside;     /* of parallel loops that are not unrolled */
 	int row, lane;       /* the loops that are unrolled; row -1: none */
-	bool tree;           /* the lanes are terms of one sum */
+	bool tree;           /* the lanes are terms of one sum, */
+	bool row_terms;      /* or the rows are, of as many sums as there are lanes */
 	int64_t most_rows;   /* unrolled */
 	bool rows_outside;   /* blocks of rows run outside those of lanes */
+	int64_t first, more; /* DSPs of the first lane of a row, and of each other one */
 	const int64_t *held; /* of a schedule before its operands are chosen */
 	struct tile_choice best;
 	double best_price;
@@ -115,18 +123,20 @@ static struct schedule schedule_of(const struct register_tiler *t, const struct 
 		if (!kernel->loop[l].reduction && l != t->row && l != t->lane)
 			add_part(&schedule, l, kernel->loop[l].extent, 1);
 	int64_t row_block = size->row_tiles * size->rows;
-	if (t->row >= 0 && t->rows_outside)
+	if (t->row >= 0 && t->rows_outside && !t->row_terms)
 		add_part(&schedule, t->row, size->row_blocks, row_block);
 	if (!t->tree)
 		add_part(&schedule, t->lane, size->lane_blocks, size->lane_tiles * size->lanes);
 	if (t->row >= 0 && !t->rows_outside)
 		add_part(&schedule, t->row, size->row_blocks, row_block);
 	for (int l = 0; l < kernel->loops; l++)
-		if (kernel->loop[l].reduction && l != t->lane)
+		if (kernel->loop[l].reduction && l != t->lane && l != t->row)
 			add_part(&schedule, l, kernel->loop[l].extent, 1);
 	if (t->tree)
 		add_part(&schedule, t->lane, size->lane_blocks, size->lanes);
-	if (t->row >= 0)
+	if (t->row_terms)
+		add_part(&schedule, t->row, size->row_blocks, size->rows);
+	else if (t->row >= 0)
 		add_part(&schedule, t->row, size->row_tiles, size->rows);
 	if (!t->tree)
 		add_part(&schedule, t->lane, size->lane_tiles, size->lanes);
@@ -310,8 +320,9 @@ static double steps_of_operands(const struct register_tiler *t, const struct sch
 	return any ? steps : 0;
 }
 
-/* Iterations of the outermost loop, if it is the one in whose order results are wanted, without
- * padding, which the reader would not take as it comes. */
+/* Parts of the results that the reader takes while the next one is made: the outermost loop is the
+ * one in whose order results are wanted, the blocks of one side are whole ones of the other, and
+ * there is no padding, which the reader would not take as it comes. */
 static double steps_of_results(const struct register_tiler *t, const struct schedule *schedule)
 {
 	int first = 0;
@@ -322,7 +333,12 @@ static double steps_of_results(const struct register_tiler *t, const struct sche
 	for (int i = 0; i < schedule->parts; i++)
 		all *= schedule->part[i].source == outer->source ? schedule->part[i].trip : 1;
 	bool whole = all == t->kernel->loop[outer->source].extent;
-	return t->of->wanted[outer->source] && whole ? (double)outer->trip : 1;
+	int64_t wanted = t->of->wanted[outer->source];
+	int64_t most = wanted > outer->step ? wanted : outer->step;
+	int64_t least = wanted > outer->step ? outer->step : wanted;
+	return wanted && whole && most % least == 0
+	        ? (double)t->kernel->loop[outer->source].extent / (double)most
+	        : 1;
 }
 
 /* Cycles in which a kernel waits for the first operands from others, or its reader for the first
@@ -335,6 +351,41 @@ static double cycles_waited(
 	return cycles + (t->of->is_read ? compute / steps_of_results(t, schedule) : 0);
 }
 
+static int64_t dsp_of(const struct register_tiler *t, const struct tile_size *size)
+{
+	return size->rows * (t->first + (size->lanes - 1) * t->more);
+}
+
+/* Elements of a word of the result that leave in a cycle. */
+static int64_t lanes_leaving(
+        const struct register_tiler *t, const struct tile_size *size, int64_t word)
+{
+	const struct tile_kernel *of = t->of;
+	int64_t most = READER_LANES;
+	int64_t left = t->limits->dsp - dsp_of(t, size);
+	if (of->is_read)
+		return word;
+	if (type_elements(of->op->result[0]->type) < OWN_ELEMENTS)
+		most = 1;
+	else if (of->is_stored)
+		most = PORT_BITS / type_bits(t->kernel->type);
+	else if (of->reader_dsp && left / of->reader_dsp < most - 1)
+		most = 1 + left / of->reader_dsp;
+	return tile_reader_lanes(word, most);
+}
+
+/* Cycles in which a converter passes the words of the result to another register tile. */
+static double converter_cycles(const struct register_tiler *t, const struct tile_size *size)
+{
+	double elements = 1;
+	for (int l = 0; l < t->kernel->loops; l++)
+		elements *= t->kernel->loop[l].reduction ? 1 : (double)t->kernel->loop[l].extent;
+	int loop = t->tree ? t->row : t->lane;
+	int64_t lanes = t->tree ? size->rows : size->lanes;
+	int64_t wanted = loop < 0 ? 0 : t->of->wanted_lanes[loop];
+	return elements / (double)(wanted ? common_divisor(wanted, lanes) : 1);
+}
+
 /* Cycles of a launch: iterations, or what memory takes for the bytes; words that come late in the
  * first pass over a held operand; and the last block of results. */
 static double cycles_of(const struct register_tiler *t, const struct tile_size *size,
@@ -343,18 +394,21 @@ static double cycles_of(const struct register_tiler *t, const struct tile_size *
 	const struct platform *platform = t->of->platform;
 	double tiles = (double)(size->row_tiles * size->lane_tiles);
 	int64_t word = t->tree ? size->rows : size->lanes;
-	int64_t words = t->tree ? 1 : size->rows;
-	double leave = (double)words;
-	if (t->of->result_lanes)
-		leave = (double)(words * word / tile_reader_lanes(word, t->of->result_lanes));
-	int64_t blocks = t->outside * size->row_blocks * (t->tree ? 1 : size->lane_blocks);
+	int64_t words = t->tree || t->row_terms ? 1 : size->rows;
+	double leave = (double)(words * word / lanes_leaving(t, size, word));
+	int64_t terms = t->tree ? size->lanes : 1;
+	int64_t levels = schedule_tree_levels(t->row_terms ? size->rows : terms);
+	int64_t blocks = t->outside * (t->row_terms ? 1 : size->row_blocks) *
+	        (t->tree ? 1 : size->lane_blocks);
 	double all = (double)blocks * tiles * leave;
 	int channels = price->ports < platform->channels ? price->ports : platform->channels;
 	double memory =
 	        price->bytes / (platform_channel_rate(platform) * (channels ? channels : 1));
 	double cycles = price->compute > memory ? price->compute : memory;
 	cycles = all > cycles ? all : cycles;
-	return cycles + price->late + tiles * leave;
+	if (t->of->is_read)
+		cycles = fmax(cycles, converter_cycles(t, size));
+	return cycles + price->late + tiles * leave + (double)(levels * t->latency);
 }
 
 /* DSPs of a row of so many lanes; what is the same in all lanes is computed once. */
@@ -440,8 +494,11 @@ static void choose_held(struct register_tiler *t, const struct schedule *schedul
 		return;
 	int operands = t->of->op->operands;
 	t->best_price = price;
-	t->best = (struct tile_choice){ true, *schedule, cycles, 0, before->ports, 0 };
-	t->best.dsp = size->rows * row_dsp(t, size->lanes);
+	int64_t lanes = lanes_leaving(t, size, t->tree ? size->rows : size->lanes);
+	bool elementwise = !t->of->is_read && !t->of->is_stored;
+	t->best = (struct tile_choice){ true, *schedule, cycles, dsp_of(t, size), before->ports,
+		elementwise ? lanes : 0 };
+	t->best.dsp += elementwise ? (lanes - 1) * t->of->reader_dsp : 0;
 	t->best.schedule.held = arena_copy(
 	        t->of->module->arena, before->held, sizeof *before->held * (size_t)operands);
 	t->best.schedule.ports = arena_copy(t->of->module->arena, before->operand_ports,
@@ -457,7 +514,9 @@ static void price_size(struct register_tiler *t, const struct tile_size *size)
 		return;
 	struct schedule schedule = schedule_of(t, size);
 	double interval = (double)schedule_interval(t->kernel, &schedule, t->latency);
-	int64_t bits = size->rows * (t->tree ? 1 : size->lanes) * type_bits(t->kernel->type);
+	int64_t rows = t->row_terms ? 1 : size->rows;
+	int64_t lanes = t->tree ? 1 : size->lanes;
+	int64_t bits = rows * lanes * type_bits(t->kernel->type);
 	struct resources sums = storage_of(t, bits, size->row_tiles * size->lane_tiles);
 	struct tile_price price = { .compute = iterations * interval,
 		/* the results of a block wait while the next block is summed up */
@@ -509,7 +568,7 @@ static void price_blocks(struct register_tiler *t, int64_t rows, int64_t lanes)
 	if (least >= t->best_price || (padded && !can_pad(t, t->row)) ||
 	        (lanes_padded && !can_pad(t, t->lane)))
 		return;
-	for (int64_t r = 1; r <= row_all; r++)
+	for (int64_t r = 1; r <= (t->row_terms ? 1 : row_all); r++)
 		for (int64_t l = 1; row_all % r == 0 && l <= (t->tree ? 1 : lane_all); l++)
 			if (lane_all % l == 0)
 				price_size(t,
@@ -531,12 +590,12 @@ static bool is_outer_product(const struct op *op, int row, int lane)
 	return true;
 }
 
-/* Are there sums along `row` whose terms along `lane` may be added in another order? */
+/* Is one of the loops a sum, whose terms may be added in another order, and the other parallel? */
 static bool is_tree(const struct op *op, int row, int lane)
 {
 	int term;
 	const struct kernel *kernel = op->kernel;
-	return row >= 0 && kernel->loop[lane].reduction && !kernel->loop[row].reduction &&
+	return row >= 0 && kernel->loop[lane].reduction != kernel->loop[row].reduction &&
 	        kernel_combine(kernel, &term) == OP_ADDF && kernel->init == 0 &&
 	        !body_uses_counters(&kernel->update);
 }
@@ -554,24 +613,30 @@ static bool has_outer_product(const struct op *op)
 	return found;
 }
 
-/* Is there no smaller unroll with as few tiles, which takes fewer DSPs and pads less, or is it of
- * whole words of memory ports? */
+/* Is there no smaller unroll with as few tiles, which takes fewer DSPs and pads less, or none that
+ * more lanes of a memory port divide? */
 static bool is_worth_trying(
-        const struct register_tiler *t, int64_t extent, int64_t unroll, bool tree)
+        const struct register_tiler *t, int64_t extent, int64_t unroll, bool terms)
 {
 	int64_t word = PORT_BITS / operand_bits(t, 0);
-	if (tree && unroll < word)
+	if (terms && unroll < word)
 		return true;
-	return unroll == ceil_div(extent, ceil_div(extent, unroll)) || unroll % word == 0;
+	int64_t least = ceil_div(extent, ceil_div(extent, unroll));
+	for (int64_t part = 1; part < word; part *= 2)
+		if (unroll % part == 0 && unroll < least + part)
+			return true;
+	return unroll % word == 0;
 }
 
 /* Prices all unrolls of two loops, most terms first. */
 static void price_loops(struct register_tiler *t)
 {
 	const struct kernel *kernel = t->kernel;
+	int64_t most = t->limits->dsp;
 	int64_t one = row_dsp(t, 1);
 	int64_t more = row_dsp(t, 2) - one;
-	int64_t most = t->limits->dsp;
+	t->first = one;
+	t->more = more;
 	if (more)
 		most = most < one ? 0 : 1 + (most - one) / more;
 	int64_t row_extent = t->row < 0 ? 1 : kernel->loop[t->row].extent;
@@ -586,7 +651,7 @@ static void price_loops(struct register_tiler *t)
 			if (terms % rows == 0 && terms / rows <= lane_extent &&
 			        (rows == 1 || terms / rows > 1) &&
 			        rows * (one + (terms / rows - 1) * more) <= t->limits->dsp &&
-			        is_worth_trying(t, row_extent, rows, false) &&
+			        is_worth_trying(t, row_extent, rows, t->row_terms) &&
 			        is_worth_trying(t, lane_extent, terms / rows, t->tree))
 				price_blocks(t, rows, terms / rows);
 }
@@ -609,16 +674,17 @@ struct tile_choice choose_register_tile(
 			continue;
 		for (t.row = -1; t.row < kernel->loops; t.row++) {
 			bool rows = t.row >= 0;
-			if (t.row == t.lane ||
-			        (rows &&
-			                (kernel->loop[t.row].reduction ||
-			                        kernel->loop[t.row].extent == 1)))
+			if (t.row == t.lane || (rows && kernel->loop[t.row].extent == 1))
 				continue;
-			if (t.tree && !is_tree(of->op, t.row, t.lane))
+			t.row_terms = rows && kernel->loop[t.row].reduction;
+			if (t.row_terms && !trees)
 				continue;
-			bool several = t.tree || (rows && is_outer_product(of->op, t.row, t.lane));
+			if ((t.tree || t.row_terms) && !is_tree(of->op, t.row, t.lane))
+				continue;
+			bool several = t.tree || t.row_terms ||
+			        (rows && is_outer_product(of->op, t.row, t.lane));
 			t.most_rows = several ? kernel->loop[t.row].extent : 1;
-			for (int outside = t.tree; outside < 2; outside++) {
+			for (int outside = t.tree || t.row_terms; outside < 2; outside++) {
 				t.rows_outside = outside;
 				price_loops(&t);
 			}

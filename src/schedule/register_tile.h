@@ -21,11 +21,16 @@ struct tile_kernel {
 	const struct platform *platform;
 	const struct op *op;
 	int *loads; /* [operands] 1: it comes from memory through ports of its own */
-	/* [loops] the reader of the result walks along it outermost: results are wanted in its
-	 * order */
-	const bool *wanted;
-	bool is_read;         /* by another register tile */
-	int64_t result_lanes; /* elements of the result that leave in a cycle; 0: whole words */
+	/* [loops] the reader of the result walks along it outermost, by so many elements: results
+	 * are wanted in its order; 0: it does not */
+	const int64_t *wanted;
+	/* [loops] elements along it in a word of the result's reader; a converter between other
+	 * words passes on what they have in common; 0: none reads it in such words */
+	const int64_t *wanted_lanes;
+	bool is_read;   /* by another register tile, in whole words; */
+	bool is_stored; /* or in words of a memory port; else by elementwise kernels, */
+	/* of which a lane takes so many DSPs; they have as many lanes as DSPs are left */
+	int64_t reader_dsp;
 };
 
 /* A register tile, and what the closed form says of it. */
@@ -35,7 +40,7 @@ struct tile_choice {
 	double cycles;
 	int64_t dsp;
 	int ports;
-	int64_t result_lanes; /* as those of the kernel */
+	int64_t result_lanes; /* elements of the result that elementwise readers take in a cycle */
 };
 
 /* Is the kernel a reduction with a parallel loop that some operand does not vary along, so that

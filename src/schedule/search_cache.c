@@ -195,10 +195,13 @@ static void add_tile_kernel(struct blake2 *hash, const struct tile_kernel *of)
 	text_add(&text, "%s", of->op->result[0]->type->text);
 	blake2_add(hash, text.data, text.size);
 	add_numbers(hash, of->op->operands, of->loads);
-	for (int l = 0; l < of->op->kernel->loops; l++)
+	for (int l = 0; l < of->op->kernel->loops; l++) {
 		add_number(hash, of->wanted[l]);
+		add_number(hash, of->wanted_lanes[l]);
+	}
 	add_number(hash, of->is_read);
-	add_number(hash, of->result_lanes);
+	add_number(hash, of->is_stored);
+	add_number(hash, of->reader_dsp);
 }
 
 struct search_key register_tile_search_key(

@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT, stc
 
 sys.path.insert(0, str(ROOT / "bench"))
-from dense import Kernel  # noqa: E402
+from dense import KERNELS, Kernel, write_platform  # noqa: E402
 from dense_sweep import Shape, bound, measure, shapes  # noqa: E402
 
 BOARDS = ("u280", "u55c", "xc7z020")
@@ -233,6 +233,42 @@ def test_a_product_with_a_vector_is_bound_by_multipliers_or_memory(
     numpy.testing.assert_allclose(numpy.load(tmp_path / "y.npy"), a @ x, rtol=1e-4, atol=1e-4)
     dump = stc("compile", tmp_path / "kernel.mlir", *options, "--stop-after", "choose_loop_orders")
     assert "padded, ports = " in dump.stdout
+
+
+def products(given) -> dict:
+    """What the kernels of two products with a matrix compute."""
+    a, vectors = given["A"], given
+    if "x1" in given:
+        return {
+            "z1": vectors["x1"] + a @ vectors["y1"],
+            "z2": vectors["x2"] + a.T @ vectors["y2"],
+        }
+    if "p" in given:
+        return {"s": a.T @ vectors["r"], "q": a @ vectors["p"]}
+    return {"y": a.T @ (a @ vectors["x"])}
+
+
+@pytest.mark.parametrize("name, cycles", [("atax", 900), ("bicg", 900), ("mvt", 720)])
+def test_terms_of_both_dims_of_a_matrix_are_added_at_once(tmp_path, name, cycles):
+    """512 multiply-adds; the transposed matrix gives several rows' terms of neighboring sums."""
+    kernel, text = KERNELS[name]()
+    limits = ("--kernel-dsp", 2560, "--max-dsp", 2560, "--platform", write_platform(tmp_path))
+    design = build(tmp_path, text, *limits)
+    random = numpy.random.default_rng(7)
+    given, arguments = {}, []
+    for argument in kernel.arguments:
+        given[argument] = random.standard_normal(kernel.shape[argument]).astype(numpy.float32)
+        numpy.save(tmp_path / f"{argument}.npy", given[argument])
+        arguments += ["--in", f"{argument}={tmp_path / argument}.npy"]
+    expected = products(given)
+    for result in expected:
+        arguments += ["--out", f"{result}={tmp_path}/{result}.npy"]
+    done = stc("run", design, *arguments)
+    assert done.returncode == 0, done.stderr
+    for result, value in expected.items():
+        found = numpy.load(tmp_path / f"{result}.npy")
+        assert numpy.abs(found - value).max() <= 1e-4 * numpy.abs(value).max()
+    assert json.loads((design / "report.json").read_text())["cycles"]["model"] <= cycles
 
 
 def test_words_sent_again_come_from_chip_where_memory_would_wait(tmp_path):
