@@ -15,9 +15,9 @@ setup: ## install what is missing (SETUP=no: only say so)
 build: setup
 	@$(call cmake,build,)
 
-# Without one the tests that draw report.html are skipped.
+# Without them the tests that draw report.html or simulate Verilog are skipped.
 browser:
-	@[ "$(SETUP)" = no ] || tools/setup.sh chromium || echo "make: no chromium: the tests that draw report.html are skipped"
+	@[ "$(SETUP)" = no ] || tools/setup.sh chromium iverilog || echo "make: no chromium or no iverilog: the tests that draw report.html or simulate Verilog are skipped"
 
 demo: build ## GPT-2 from PyTorch to a design that runs; leaves build/demo
 	@$(PYTHON) -m streamtensor demo -o build/demo

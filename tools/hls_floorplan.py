@@ -1,5 +1,6 @@
 """Rule E5 of hls_lint.py: floorplan.tcl names every process and every channel of the text once, a
-channel on the die of the later of its processes, and what reads or writes memory on one die.
+channel on the die of its reader, what reads or writes memory on one die, and for every boundary
+between the dies of a channel's writer and its reader a register on both sides.
 """
 
 import re
@@ -31,6 +32,53 @@ def cells_of(code):
     return channels, [(name, arguments.split(", ")[1:]) for name, arguments in calls]
 
 
+def functions_of(code):
+    """{name: (parameters, body)}"""
+    found = re.findall(r"^static void (\w+)\(([^{;]*)\)\n\{\n(.*?)^\}", code, re.M | re.S)
+    names = r"(\w+)(?:\[[^\]]*\])*(?:,|$)"
+    return {name: (re.findall(names, head), body) for name, head, body in found}
+
+
+def writes(functions, name, parameter):
+    """Does a function, or one that it calls, write this parameter?"""
+    parameters, body = functions.get(name, ([], ""))
+    if re.search(rf"\b{parameter}\.write\(|write_lock<[^;]*\({parameter}\)", body):
+        return True
+    for called, given in re.findall(r"^\s+(\w+)\((.*)\);$", body, re.M):
+        given = given.split(", ")
+        if called in functions and called != name and parameter in given:
+            own = functions[called][0][given.index(parameter)]
+            if writes(functions, called, own):
+                return True
+    return False
+
+
+def ends_of(code, calls):
+    """{channel: [writer, reader]}, from what the functions of the processes do with parameters."""
+    ends, functions = {}, functions_of(code)
+    for name, arguments in calls:
+        for parameter, argument in zip(functions.get(name, ([],))[0], arguments, strict=False):
+            side = 0 if writes(functions, name, parameter) else 1
+            ends.setdefault(argument, [None, None])[side] = f"{name}_U0"
+    return ends
+
+
+def check_crossing(name, ends, dies, report):
+    """A channel is with its reader, and has registers from die to die."""
+    own, begin, end = (dies.get(cell) for cell in (f"{name}_U", *ends))
+    if own is None or begin is None or end is None:
+        return
+    if own[0] != end[0]:
+        report(own[1], f"{name} is on die {own[0]}, {ends[1]} on die {end[0]}")
+    step = 1 if end[0] > begin[0] else -1
+    path = list(range(begin[0], end[0] + step, step)) if begin[0] != end[0] else []
+    found = []
+    while f"{name}_cross_{len(found)}" in dies:
+        found.append(dies[f"{name}_cross_{len(found)}"][0])
+    if found != path:
+        report(own[1], f"{name} crosses dies {path}, and has registers on {found}")
+
+
 def check_floorplan(path, code):
     """The findings of one floorplan.tcl and the text it is for."""
     findings, dies = [], {}
@@ -41,24 +89,18 @@ def check_floorplan(path, code):
     channels, calls = cells_of(code)
     wanted = {f"{name}_U0" for name, _ in calls} | {f"{name}_U" for name in channels}
     for line, die, cell in placed(Path(path).read_text()):
-        if cell not in wanted:
+        if cell not in wanted and re.sub(r"_cross_\d+$", "_U", cell) not in wanted:
             report(line, f"{cell} is no process or channel of the code")
         elif cell in dies:
             report(line, f"{cell} is placed twice")
         dies[cell] = (die, line)
     for cell in sorted(wanted - dies.keys()):
         report(1, f"{cell} is on no die")
-    last, memory = {}, {}
-    for name, arguments in calls:
-        for argument in arguments:
-            last[argument] = f"{name}_U0"
-        if any(argument.startswith("m_") for argument in arguments):
-            memory[f"{name}_U0"] = dies.get(f"{name}_U0")
+    ends = ends_of(code, calls)
     for name in channels:
-        own, reader = dies.get(f"{name}_U"), dies.get(last.get(name))
-        if own and reader and own[0] != reader[0]:
-            report(own[1], f"{name} is on die {own[0]}, {last[name]} on die {reader[0]}")
-    if len({place[0] for place in memory.values() if place}) > 1:
+        check_crossing(name, ends.get(name, [None, None]), dies, report)
+    users = [f"{name}_U0" for name, own in calls if any(a.startswith("m_") for a in own)]
+    if len({dies[cell][0] for cell in users if cell in dies}) > 1:
         report(1, "processes with memory ports are on several dies")
     return findings
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Brings a machine to where `make` works: Debian packages, then a virtual environment with pinned versions.
 # Says what it does, does nothing when all is there.  SETUP=no never installs: what is missing is an error.
-#   tools/setup.sh [PACKAGE …]     Debian packages that are needed beside those listed here (tests of report.html: chromium)
+#   tools/setup.sh [PACKAGE …]     Debian packages that are needed beside those listed here (tests of report.html: chromium; of Verilog: iverilog)
 set -eu
 cd "$(dirname "$0")/.."
 

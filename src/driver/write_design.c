@@ -24,6 +24,8 @@ static const struct {
 	{ "runtime/include/hls_streamofblocks.h", "hls/csim/hls_streamofblocks.h" },
 	{ "runtime/include/hls_vector.h", "hls/csim/hls_vector.h" },
 	{ "runtime/hls/csynth.py", "hls/csynth.py" },
+	{ "runtime/hls/crossings.py", "hls/crossings.py" },
+	{ "runtime/hls/st_crossing.v", "hls/st_crossing.v" },
 	{ "include/stc_runtime.h", "host/stc_runtime.h" },
 };
 

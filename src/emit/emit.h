@@ -31,15 +31,14 @@ struct phases {
 bool emit_hls(
         struct module *module, const struct platform *platform, const char *top, struct text *out);
 struct placed_cell {
-	const char *name; /* in the emitted text */
-	bool process;     /* or a channel */
+	const char *name; /* in the vendor's netlist */
 	int64_t die;
 };
 struct placed_cells {
 	VEC(struct placed_cell) cells;
 };
 /* The same for several phases: the kernel's last arguments say which phase runs.  placement: gets
- * the die of every process and channel */
+ * the die of every process and channel, and of the registers between dies */
 bool emit_hls_phases(const struct phases *phases, const struct platform *platform, const char *top,
         struct text *out, struct placed_cells *placement);
 /* hls/floorplan.tcl */

@@ -1,11 +1,14 @@
-/* Writes floorplan.tcl: the die of every process and of every channel, as Vivado's constraints.
- * A channel is with the later of its two processes, as the resource model counts it. */
+/* Writes floorplan.tcl: the die of every process, of every channel and of the registers of those that
+ * cross between dies, as Vivado's constraints.  A channel is with its reader, as the resource model
+ * counts it. */
 #include "emit/emit.h"
 
 static const char *const head =
-        "# The die of every process and of every channel of the kernel; the Makefile has Vivado "
-        "read it before placement.\n"
-        "# In the vendor's netlist a process is NAME_U0 and a channel NAME_U.\n"
+        "# The die of every process, of every channel of the kernel, and of the registers that "
+        "crossings.py puts in front of the channels between dies; the Makefile has Vivado read it "
+        "before placement.\n"
+        "# In the vendor's netlist a process is NAME_U0 and a channel NAME_U; NAME_cross_0 is with "
+        "the writer of a channel, and each further one a die nearer to its reader.\n"
         "proc place {die names} {\n"
         "\tset found 0\n"
         "\tset missing {}\n"
@@ -33,8 +36,7 @@ void emit_floorplan(
 		text_add(out, "place %lld {\n", (long long)die);
 		for (size_t i = 0; i < placement->cells.count; i++)
 			if (placement->cells.data[i].die == die)
-				text_add(out, "\t%s%s\n", placement->cells.data[i].name,
-				        placement->cells.data[i].process ? "_U0" : "_U");
+				text_add(out, "\t%s\n", placement->cells.data[i].name);
 		text_add(out, "}\n");
 	}
 }

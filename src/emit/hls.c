@@ -7,6 +7,7 @@
 #include "predict/resource.h"
 #include "platform/platform.h"
 #include <ctype.h>
+#include <stdlib.h>
 
 static const char *const head = "#include \"hls_stream.h\"\n"
                                 "#include \"hls_vector.h\"\n"
@@ -466,47 +467,65 @@ static void emit_phase(struct emitter *e, struct module *module, struct names *n
 	e->process = NULL;
 }
 
-static void place(struct emitter *e, const char *name, bool process, int64_t die)
+static void place(struct emitter *e, const char *name, int64_t die)
 {
-	VEC_PUSH(e->arena, &e->placement->cells, ((struct placed_cell){ name, process, die }));
+	VEC_PUSH(e->arena, &e->placement->cells, ((struct placed_cell){ name, die }));
 }
 
-/* A channel is with the later of its two processes, as the resource model counts it. */
-static void place_channels(struct emitter *e, const struct op *call, int64_t die)
+static int64_t die_of(const struct emitter *e, const struct op *call)
 {
-	for (int i = 0; i < call->operands; i++) {
-		struct value *channel = call->operand[i];
-		const char *name = channel->def ? hls_spelling(e, channel)->text : NULL;
-		bool later = false;
-		for (const struct op *op = call->next; name && op && !later; op = op->next)
-			for (int j = 0; op->code == OP_CALL && j < op->operands; j++)
-				later |= op->operand[j] == channel;
-		if (!name || later)
-			continue;
-		const char *half = hls_channel_half(e, channel->type, name);
-		place(e, name, false, die);
-		if (half)
-			place(e, half, false, die);
-	}
+	const struct op *process = module_find(e->module, attr_text_or(call, KEY_CALLEE, ""));
+	return process ? attr_integer_or(process, KEY_STREAM_DIE, 0) : 0;
+}
+
+static void place_process(struct emitter *e, const struct op *call)
+{
+	const struct rewinding *two = rewinding_of(e, call);
+	const char *symbol = attr_text_or(call, KEY_CALLEE, "");
+	const char *function = two ? two->function : map_get(&e->processes, symbol);
+	place(e, text_format(e->arena, "%s_U0", function), die_of(e, call));
+	if (!two)
+		return;
+	place(e, text_format(e->arena, "%s_U0", two->counts), die_of(e, call));
+	place(e, text_format(e->arena, "%s_U", two->queue), die_of(e, call));
+}
+
+/* Of one FIFO or block channel of the emitted text. */
+static void place_channel(struct emitter *e, const char *name, int64_t from, int64_t to)
+{
+	int64_t crossings = llabs(to - from);
+	place(e, text_format(e->arena, "%s_U", name), to);
+	for (int64_t i = 0; crossings && i <= crossings; i++)
+		place(e, text_format(e->arena, "%s_cross_%lld", name, (long long)i),
+		        from < to ? from + i : from - i);
+}
+
+static void place_ends(struct emitter *e, const struct op *channel)
+{
+	const char *name = hls_spelling(e, channel->result[0])->text;
+	const char *half = hls_channel_half(e, channel->result[0]->type, name);
+	int64_t end[] = { 0, 0 }; /* dies of the reader and of the writer */
+	for (const struct op *op = e->main->region[0]->first; op; op = op->next)
+		for (int i = 0; op->code == OP_CALL && i < op->operands; i++) {
+			const struct op *process =
+			        module_find(e->module, attr_text_or(op, KEY_CALLEE, ""));
+			if (op->operand[i] != channel->result[0] || !process)
+				continue;
+			const struct block *body = process->region[0];
+			end[channel_direction(body, body->argument[i]) == 1] = die_of(e, op);
+		}
+	place_channel(e, name, end[1], end[0]);
+	if (half)
+		place_channel(e, half, end[1], end[0]);
 }
 
 static void place_cells(struct emitter *e)
 {
 	for (const struct op *op = e->main->region[0]->first; op; op = op->next) {
-		if (op->code != OP_CALL)
-			continue;
-		const char *symbol = attr_text_or(op, KEY_CALLEE, "");
-		const struct op *process = module_find(e->module, symbol);
-		int64_t die = process ? attr_integer_or(process, KEY_STREAM_DIE, 0) : 0;
-		const struct rewinding *two = rewinding_of(e, op);
-		if (two) {
-			place(e, two->counts, true, die);
-			place(e, two->function, true, die);
-			place(e, two->queue, false, die);
-		} else {
-			place(e, map_get(&e->processes, symbol), true, die);
-		}
-		place_channels(e, op, die);
+		if (op->code == OP_CALL)
+			place_process(e, op);
+		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
+			place_ends(e, op);
 	}
 }
 

@@ -43,6 +43,7 @@ static const char *const rules =
         "$(TOP).%.xo: $(TOP).cpp st_math.h st_functions.h st_integer.h st_narrow.h st_double.h\n"
         "\tv++ -c -t $* --platform $(PLATFORM) -k $(TOP) --hls.clock $(FREQUENCY)000000:$(TOP) "
         "--hls.pre_tcl strict.tcl --save-temps -g -I. -o $@ $(TOP).cpp\n"
+        "\t$(if $(DIES),python3 crossings.py $@ $(DIES) st_crossing.v)\n"
         "\n"
         "$(TOP).%.xclbin: $(TOP).%.xo link.cfg\n"
         "\tv++ -l -t $* --platform $(PLATFORM) --kernel_frequency $(FREQUENCY) --config link.cfg "
@@ -68,8 +69,11 @@ void emit_makefile(const struct platform *platform, const char *top, struct text
 	        "HLS ?= $(if $(shell command -v vitis_hls),vitis_hls -f,vitis-run --mode hls "
 	        "--tcl)\n");
 	text_add(out,
-	        "# the dies of processes and channels, where there are several\n"
+	        "# the dies of processes and channels, where there are several; without them "
+	        "(DIES=) "
+	        "no registers between dies either\n"
+	        "DIES ?= $(wildcard floorplan.tcl)\n"
 	        "PLACE = $(patsubst %%,--vivado.prop "
-	        "run.impl_1.STEPS.PLACE_DESIGN.TCL.PRE=$(CURDIR)/%%,$(wildcard floorplan.tcl))\n");
+	        "run.impl_1.STEPS.PLACE_DESIGN.TCL.PRE=$(CURDIR)/%%,$(DIES))\n");
 	text_add(out, "%s", rules);
 }

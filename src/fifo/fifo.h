@@ -76,9 +76,6 @@ struct fifo_network {
 	int64_t predictions; /* least number of predictions that a search may make */
 };
 
-/* Does a process write into its argument (1), read from it (0), or neither (-1)? block: its body,
- * or a block inside. */
-int fifo_direction(const struct block *block, const struct value *argument);
 struct fifo_network *fifo_collect(
         struct arena *arena, struct pass_context *context, struct module *module);
 int64_t fifo_bytes(const struct fifo_network *network, const int64_t *depth);

@@ -11,22 +11,6 @@ struct graph {
 	int clock;
 };
 
-int fifo_direction(const struct block *block, const struct value *argument)
-{
-	for (const struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_POP && op->operand[1] == argument)
-			return 0;
-		if (op->code == OP_PUSH && op->operand[2] == argument)
-			return 1;
-		if (op->code == OP_ACQUIRE && op->operand[0] == argument)
-			return text_same(attr_text_or(op, KEY_SIDE, ""), "write");
-		int below = op->region[0] ? fifo_direction(op->region[0], argument) : -1;
-		if (below >= 0)
-			return below;
-	}
-	return -1;
-}
-
 static void add_channel(struct fifo_network *n, struct op *op)
 {
 	const struct type *type = op->result[0]->type;
@@ -53,7 +37,7 @@ static void find_ends(struct fifo_network *n, int call)
 		if (!channel->def)
 			continue;
 		bool writes =
-		        fifo_direction(process->region[0], process->region[0]->argument[a]) == 1;
+		        channel_direction(process->region[0], process->region[0]->argument[a]) == 1;
 		*(writes ? &n->fifo[channel->id].writer : &n->fifo[channel->id].reader) = call;
 	}
 }

@@ -58,9 +58,9 @@ static int loop_of(const struct block *block, const struct value *argument, int 
 			return -1;
 		if (op->code != OP_FOR)
 			continue;
-		if (fifo_direction(op->region[0], argument) >= 0 && number >= 0)
+		if (channel_direction(op->region[0], argument) >= 0 && number >= 0)
 			return -1;
-		number = fifo_direction(op->region[0], argument) >= 0 ? *loops : number;
+		number = channel_direction(op->region[0], argument) >= 0 ? *loops : number;
 		++*loops;
 	}
 	return number;
@@ -79,9 +79,10 @@ static int node_of(const struct block *body, const struct value *argument)
 	int node = loop_of(layers ? layers->region[0] : body, argument, &loops);
 	if (!layers || outer < 0)
 		return layers ? -1 : node;
-	if (fifo_direction(layers->region[0], argument) >= 0)
+	if (channel_direction(layers->region[0], argument) >= 0)
 		return node;
-	while (op != layers && (op->code != OP_FOR || fifo_direction(op->region[0], argument) < 0))
+	while (op != layers &&
+	        (op->code != OP_FOR || channel_direction(op->region[0], argument) < 0))
 		op = op->next;
 	if (op == layers)
 		return loops - 1;
@@ -91,8 +92,8 @@ static int node_of(const struct block *body, const struct value *argument)
 static void add_edge(struct wait_graph *p, const struct value *channel, const struct block *body,
         const struct value *argument, int node)
 {
-	*(fifo_direction(body, argument) ? &p->edge[channel->id].writer
-	                                 : &p->edge[channel->id].reader) = node;
+	*(channel_direction(body, argument) ? &p->edge[channel->id].writer
+	                                    : &p->edge[channel->id].reader) = node;
 	VEC_PUSH(p->network->arena, &p->node[node].edge, channel->id);
 }
 

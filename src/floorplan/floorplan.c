@@ -1,5 +1,6 @@
 /* Assigns a die to every process with as few bits as possible crossing between dies.
- * Before: processes and channels. After: stream.die on every process.
+ * Before: processes and channels. After: stream.die on every process, stream.crossings on FIFOs
+ * between dies.
  * Needs: channels and arrays with their storage. Guarantees: both sides of a block channel are on
  * one die, processes with memory ports are on the memory die, and no die and no boundary exceeds
  * what the platform has. Exact.
@@ -11,7 +12,9 @@
 #include "fifo/fifo.h"
 #include "floorplan/floorplan_passes.h"
 #include "floorplan/floorplan.h"
+#include "predict/crossing.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEPTH_STEP 1024 /* step by which the depth is reduced when FIFOs do not fit */
@@ -19,6 +22,8 @@
 #define ROOM_SHARE 8
 /* placements, each after swaps for the one before */
 #define SWAP_ROUNDS 4
+/* placements, each with room for the registers between dies that the one before needs */
+#define CROSSING_ROUNDS 3
 
 static const int fuller_percent[] = { 90, 100 };
 
@@ -29,24 +34,10 @@ struct floorplan_state {
 	int *item; /* of each process */
 	struct floorplan_problem problem;
 	VEC(struct floorplan_memory) memories;
-	int owner; /* item whose arrays are being added */
-	int *die;  /* of each item */
+	VEC(struct op *) crossing; /* FIFO of each edge */
+	int owner;                 /* item whose arrays are being added */
+	int *die;                  /* of each item */
 };
-
-/* Calls that use the value, in order: its writer and its reader. */
-static int users_of(const struct floorplan_state *p, const struct value *value, int user[2])
-{
-	int count = 0;
-	for (int i = 0; i < p->cost.processes && count < 2; i++) {
-		const struct op *call = p->cost.process[i].call;
-		for (int a = 0; a < call->operands; a++)
-			if (call->operand[a] == value) {
-				user[count++] = i;
-				break;
-			}
-	}
-	return count;
-}
 
 static bool has_port(const struct op *call)
 {
@@ -60,14 +51,12 @@ static bool has_port(const struct op *call)
 static void join_sides(struct floorplan_state *p)
 {
 	for (int c = 0; c < p->cost.channels; c++) {
-		int user[2];
-		int from;
-		int to;
-		if (p->cost.channel[c].op->code != OP_BLOCK_CHANNEL ||
-		        users_of(p, p->cost.channel[c].op->result[0], user) < 2)
+		const struct op *op = p->cost.channel[c].op;
+		struct channel_users ends = channel_users_of(&p->cost, op->result[0]);
+		if (op->code != OP_BLOCK_CHANNEL || ends.writer < 0 || ends.reader < 0)
 			continue;
-		from = p->item[user[1]];
-		to = p->item[user[0]];
+		int from = p->item[ends.reader];
+		int to = p->item[ends.writer];
 		for (int i = 0; i < p->cost.processes; i++)
 			if (p->item[i] == from)
 				p->item[i] = to;
@@ -92,17 +81,19 @@ static void add_edges(struct floorplan_state *p)
 	struct floorplan_problem *problem = &p->problem;
 	for (int c = 0; c < p->cost.channels; c++) {
 		struct op *op = p->cost.channel[c].op;
-		int user[2];
-		int users = users_of(p, op->result[0], user);
-		if (!users)
+		struct channel_users ends = channel_users_of(&p->cost, op->result[0]);
+		if (ends.writer < 0 && ends.reader < 0)
 			continue;
-		int last = p->item[user[users - 1]]; /* the reader, as in design_cost */
-		problem->item[last].need =
-		        resources_add(problem->item[last].need, p->cost.channel[c].resources);
-		VEC_PUSH(p->module->arena, &p->memories, ((struct floorplan_memory){ op, last }));
-		if (users == 2 && op->code == OP_FIFO && p->item[user[0]] != p->item[user[1]])
-			problem->edge[problem->edges++] = (struct floorplan_edge){ p->item[user[0]],
-				p->item[user[1]], type_bits(op->result[0]->type->element) };
+		int to = p->item[ends.reader < 0 ? ends.writer : ends.reader];
+		int from = p->item[ends.writer < 0 ? ends.reader : ends.writer];
+		problem->item[to].need =
+		        resources_add(problem->item[to].need, p->cost.channel[c].resources);
+		VEC_PUSH(p->module->arena, &p->memories, ((struct floorplan_memory){ op, to }));
+		if (op->code == OP_FIFO && from != to) {
+			VEC_PUSH(p->module->arena, &p->crossing, op);
+			problem->edge[problem->edges++] = (struct floorplan_edge){ from, to,
+				type_bits(op->result[0]->type->element) };
+		}
 	}
 }
 
@@ -259,12 +250,66 @@ static bool floorplan_with_swaps(struct floorplan_state *p, bool near)
 	return false;
 }
 
+static bool is_short(struct resources need, struct resources have, struct shortage *shortage)
+{
+	shortage->name = resources_exceeded(need, have, &shortage->have, &shortage->need);
+	return shortage->name;
+}
+
+static int64_t crossings_at(const struct floorplan_state *p, int edge)
+{
+	return abs(p->die[p->problem.edge[edge].from] - p->die[p->problem.edge[edge].to]);
+}
+
+/* What the registers between dies take, most of it on the dies of readers. */
+static void find_crossings(const struct floorplan_state *p, struct resources need[PLATFORM_DIES])
+{
+	memset(need, 0, sizeof *need * PLATFORM_DIES);
+	for (int e = 0; e < p->problem.edges; e++) {
+		struct resources *at = &need[p->die[p->problem.edge[e].to]];
+		*at = resources_add(*at,
+		        crossing_cost(p->platform, p->problem.edge[e].bits, crossings_at(p, e)));
+	}
+}
+
+static bool fits_with(const struct floorplan_state *p, const struct resources *capacity,
+        const struct resources *crossings)
+{
+	struct floorplan_load load = floorplan_load(&p->problem, p->die);
+	struct shortage shortage;
+	bool fits = true;
+	for (int d = 0; d < p->problem.dies; d++)
+		fits &= !is_short(
+		        resources_add(load.used[d], crossings[d]), capacity[d], &shortage);
+	return fits;
+}
+
+/* A placement that has room for its registers between dies too. near: starts from the current
+ * one. */
+static bool floorplan_with_crossings(struct floorplan_state *p, bool near)
+{
+	struct resources whole[PLATFORM_DIES];
+	struct resources crossings[PLATFORM_DIES];
+	bool fits = false;
+	memcpy(whole, p->problem.capacity, sizeof whole);
+	for (int i = 0; !fits && i < CROSSING_ROUNDS; i++) {
+		if (!floorplan_with_swaps(p, near))
+			break;
+		find_crossings(p, crossings);
+		fits = fits_with(p, whole, crossings);
+		for (int d = 0; d < p->problem.dies; d++)
+			p->problem.capacity[d] = resources_subtract(whole[d], crossings[d]);
+	}
+	memcpy(p->problem.capacity, whole, sizeof whole);
+	return fits;
+}
+
 static bool floorplan_uncrowded(struct floorplan_state *p)
 {
 	for (int d = 0; d < p->platform->dies; d++)
 		p->problem.capacity[d] = platform_uncrowded(p->platform, d);
 	swap_memory_die(p);
-	return floorplan_with_swaps(p, false);
+	return floorplan_with_crossings(p, false);
 }
 
 static bool floorplan_within(struct floorplan_state *p, int percent)
@@ -275,16 +320,10 @@ static bool floorplan_within(struct floorplan_state *p, int percent)
 			r.ff * percent / 100, r.dsp * percent / 100, r.bram18 * percent / 100,
 			r.uram * percent / 100 };
 	}
-	return floorplan_items(p->module->guard, &p->problem, p->die).overflow <= 0;
+	return floorplan_with_crossings(p, false);
 }
 
 /* --- what does not fit */
-
-static bool is_short(struct resources need, struct resources have, struct shortage *shortage)
-{
-	shortage->name = resources_exceeded(need, have, &shortage->have, &shortage->need);
-	return shortage->name;
-}
 
 static bool report_item(const struct floorplan_state *p, int item)
 {
@@ -360,6 +399,9 @@ static bool explain_failure(const struct floorplan_state *p)
 static struct floorplan_state floorplan_state_of(
         const struct platform *platform, struct module *module)
 {
+	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
+		if (op->code == OP_FIFO)
+			attr_set(module, op, KEY_STREAM_CROSSINGS, NULL);
 	struct floorplan_state p = { .module = module,
 		.platform = platform,
 		.cost = design_cost(module->arena, platform, module) };
@@ -392,7 +434,7 @@ static bool floorplan_deeper(struct floorplan_state *p, int64_t depth, bool near
 	struct floorplan_state deeper = floorplan_state_of(p->platform, module);
 	memcpy(deeper.problem.capacity, p->problem.capacity, sizeof deeper.problem.capacity);
 	memcpy(deeper.die, p->die, sizeof *p->die * (size_t)p->problem.items);
-	if (floorplan_with_swaps(&deeper, near)) {
+	if (floorplan_with_crossings(&deeper, near)) {
 		*p = deeper;
 		return true;
 	}
@@ -427,5 +469,9 @@ bool floorplan(struct pass_context *context, struct module *module)
 		if (deeper)
 			fifo_set_arguments(module, p.cost.process[i].call);
 	}
+	for (int e = 0; e < p.problem.edges; e++)
+		if (crossings_at(&p, e))
+			attr_set(module, p.crossing.data[e], KEY_STREAM_CROSSINGS,
+			        attr_integer(module, crossings_at(&p, e)));
 	return true;
 }

@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "ir/datapath_sharing.h"
 #include "ir/verify.h"
+#include <stdlib.h>
 
 /* The channel that an operation accesses, else NULL. */
 static const struct value *channel_of(const struct op *op)
@@ -196,6 +197,7 @@ static void check_process(struct verifier *verifier, struct op *function)
 struct callee {
 	struct op *function;
 	int calls;
+	int64_t die;    /* -1: it has none yet */
 	bool *in, *out; /* [arguments] does it write, read this channel? */
 };
 
@@ -219,6 +221,7 @@ static struct callee *callee_new(struct arena *arena, struct op *function)
 	struct callee *callee = ARENA_NEW(arena, struct callee);
 	struct block *body = function->region[0];
 	*callee = (struct callee){ .function = function,
+		.die = attr_integer_or(function, KEY_STREAM_DIE, -1),
 		.in = ARENA_ARRAY(arena, bool, body->arguments + 1),
 		.out = ARENA_ARRAY(arena, bool, body->arguments + 1) };
 	ir_walk(body, find_ends, callee);
@@ -250,31 +253,57 @@ static void check_main(struct verifier *verifier, const struct op *main, const s
 	}
 }
 
+struct channel_ends {
+	int in, out;
+	int64_t from, to; /* dies of the last writer and reader */
+};
+
 static void add_ends(const struct map *callees, const struct op *call, const struct value *channel,
-        int *in, int *out)
+        struct channel_ends *ends)
 {
 	for (int i = 0; i < call->operands; i++) {
 		if (call->operand[i] != channel)
 			continue;
 		const struct callee *callee = callee_of(callees, call);
-		*in += callee->in[i];
-		*out += callee->out[i];
+		ends->in += callee->in[i];
+		ends->out += callee->out[i];
+		ends->from = callee->in[i] ? callee->die : ends->from;
+		ends->to = callee->out[i] ? callee->die : ends->to;
 	}
+}
+
+/* Every boundary between the dies of both ends has registers. */
+static void check_crossings(
+        struct verifier *verifier, const struct op *channel, const struct channel_ends *ends)
+{
+	bool placed = ends->from >= 0 && ends->to >= 0;
+	int64_t expected = placed ? llabs(ends->from - ends->to) : 0;
+	int64_t crossings = attr_integer_or(channel, KEY_STREAM_CROSSINGS, 0);
+	if (channel->code == OP_BLOCK_CHANNEL && expected)
+		verify_fail(verifier, channel, "blocks of '%s' cross from die %lld to die %lld",
+		        attr_text_or(channel, KEY_NAME, ""), (long long)ends->from,
+		        (long long)ends->to);
+	else if (crossings != expected)
+		verify_fail(verifier, channel,
+		        "'%s' has registers for %lld boundaries between dies, and crosses %lld",
+		        attr_text_or(channel, KEY_NAME, ""), (long long)crossings,
+		        (long long)expected);
 }
 
 static void check_channel(struct verifier *verifier, const struct op *channel,
         const struct op *main, const struct map *callees)
 {
-	int in = 0;
-	int out = 0;
+	struct channel_ends ends = { 0 };
 	for (const struct op *op = main->region[0]->first; op; op = op->next)
 		if (op->code == OP_CALL)
-			add_ends(callees, op, channel->result[0], &in, &out);
-	if (in != 1 || out != 1)
+			add_ends(callees, op, channel->result[0], &ends);
+	if (ends.in != 1 || ends.out != 1)
 		verify_fail(verifier, channel,
 		        "'%s' is written by %d processes and read by %d, where one each is "
 		        "expected",
-		        attr_text_or(channel, KEY_NAME, ""), in, out);
+		        attr_text_or(channel, KEY_NAME, ""), ends.in, ends.out);
+	else
+		check_crossings(verifier, channel, &ends);
 }
 
 void verify_hardware(struct verifier *verifier)

@@ -4,6 +4,7 @@
 #include "ir/datapath_sharing.h"
 #include "platform/index_range.h"
 #include "predict/bundle.h"
+#include "predict/crossing.h"
 #include "platform/dot_cost.h"
 #include "predict/resource.h"
 #include <string.h>
@@ -421,45 +422,52 @@ static void add_process(const struct platform *platform, const struct module *mo
 	design->die[die] = resources_add(design->die[die], c.sum);
 }
 
-/* The die of a channel: that of the later started of its two processes, which is its reader except
- * for feedback channels. */
-static int die_of_channel(const struct design_cost *design, const struct value *channel)
+struct channel_users channel_users_of(const struct design_cost *design, const struct value *channel)
 {
-	int die = 0;
+	struct channel_users ends = { -1, -1 };
 	for (int i = 0; i < design->processes; i++)
-		for (int j = 0; j < design->process[i].call->operands; j++)
-			if (design->process[i].call->operand[j] == channel)
-				die = design->process[i].die;
-	return die;
+		for (int j = 0; j < design->process[i].call->operands; j++) {
+			const struct block *body = design->process[i].function->region[0];
+			if (design->process[i].call->operand[j] != channel)
+				continue;
+			*(channel_direction(body, body->argument[j]) == 1 ? &ends.writer
+			                                                  : &ends.reader) = i;
+		}
+	return ends;
 }
 
-/* The boundaries between the dies of the channel's first and last process. */
-static void add_wires(struct design_cost *design, const struct op *op)
+static void add_wires(struct design_cost *design, int64_t bits, int from, int to)
 {
-	int low = PLATFORM_DIES;
-	int high = 0;
-	for (int i = 0; i < design->processes; i++)
-		for (int j = 0; j < design->process[i].call->operands; j++)
-			if (design->process[i].call->operand[j] == op->result[0]) {
-				int die = design->process[i].die;
-				low = die < low ? die : low;
-				high = die > high ? die : high;
-			}
-	for (int die = low; die < high; die++) {
-		design->wires[die] += type_bits(op->result[0]->type->element);
+	for (int die = from < to ? from : to; die < (from < to ? to : from); die++) {
+		design->wires[die] += bits;
 		design->crossings[die]++;
 	}
 }
 
+struct resources crossing_cost(const struct platform *platform, int64_t bits, int64_t crossings)
+{
+	if (!crossings)
+		return (struct resources){ 0 };
+	return (struct resources){
+		.lut = platform->fifo_word_lut +
+		        (crossing_queue(crossings) > 16 ? bits : (bits + 1) / 2),
+		.ff = platform->fifo_word_lut + bits * (2 * crossings + 1),
+	};
+}
+
 static void add_channel(const struct platform *platform, struct design_cost *design, struct op *op)
 {
-	int die = die_of_channel(design, op->result[0]);
-	struct resources cost = memory_cost(platform, op);
+	struct channel_users ends = channel_users_of(design, op->result[0]);
+	int from = ends.writer < 0 ? 0 : design->process[ends.writer].die;
+	int die = ends.reader < 0 ? from : design->process[ends.reader].die;
+	int64_t bits = op->code == OP_FIFO ? type_bits(op->result[0]->type->element) : 0;
+	struct resources cost = resources_add(
+	        memory_cost(platform, op), crossing_cost(platform, bits, crossings_of(op)));
 	design->channel[design->channels++] = (struct channel_cost){ op, die, cost,
 		op->result[0]->type->depth, memory_bytes(op), needed_bytes(op) };
 	design->die[die] = resources_add(design->die[die], cost);
 	if (op->code == OP_FIFO)
-		add_wires(design, op);
+		add_wires(design, bits, ends.writer < 0 ? die : from, die);
 }
 
 struct design_cost design_cost(

@@ -146,7 +146,8 @@ static void pass_words(
 	struct channel_state *channel = &run->channel[number];
 	const struct token_channel *fixed = &run->network->channels.data[number];
 	enum token_side other = TOKEN_WRITER - side;
-	add_point(run->arena, &channel->curve[side], count, cycle + 1);
+	add_point(run->arena, &channel->curve[side], count,
+	        cycle + 1 + (side == TOKEN_WRITER ? fixed->latency : 0));
 	channel->moved[side] = count > channel->moved[side] ? count : channel->moved[side];
 	if (channel->limit[other] != NO_LIMIT)
 		channel->limit[other] =
@@ -466,6 +467,7 @@ static void start_run(struct token_run *run)
 			depth = channel->depth;
 		int64_t part = run->options->parts ? channel->words / run->options->parts : 0;
 		depth = depth && !channel->blocks && part > depth ? part : depth;
+		depth += depth ? channel->between : 0;
 		run->channel[i].depth = depth;
 		run->channel[i].limit[TOKEN_WRITER] = depth && !isolated ? depth : NO_LIMIT;
 		run->channel[i].limit[TOKEN_READER] = isolated ? NO_LIMIT : 0;

@@ -4,6 +4,7 @@
 #include "ir/datapath_sharing.h"
 #include "ir/launch_tokens.h"
 #include "predict/bundle.h"
+#include "predict/crossing.h"
 #include "predict/token.h"
 
 /* maximum steps of a process: enough for 16 layers of 128 tokens, walked one by one */
@@ -536,6 +537,8 @@ static void add_channel(struct token_builder *b, const struct op *op)
 {
 	struct token_channel channel = { .blocks = op->code == OP_BLOCK_CHANNEL,
 		.depth = op->result[0]->type->depth,
+		.between = crossing_words(crossings_of(op)),
+		.latency = crossing_latency(crossings_of(op)),
 		.process = { -1, -1 } };
 	op->result[0]->id = (int)b->network->channels.count;
 	VEC_PUSH(b->arena, &b->network->channels, channel);

@@ -132,7 +132,7 @@ CYCLE_INLINE void cycle_access_make(
 			cycle_image_complete(network, channel, time);
 		cycle_notify(network, channel, CYCLE_READER);
 	} else if (access->kind == ACCESS_PUSH || access->kind == ACCESS_RELEASE_WRITE) {
-		channel->full_at[channel->pushed++ & channel->mask] = time + 1;
+		channel->full_at[channel->pushed++ & channel->mask] = time + channel->passes;
 		cycle_notify(network, channel, CYCLE_WRITER);
 	}
 }

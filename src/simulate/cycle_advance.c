@@ -208,6 +208,7 @@ static void run_channel(struct cycle_network *network, struct cycle_process *pro
 	int64_t word = begun;
 	int64_t most = takes ? channel->pushed : channel->popped + channel->limit;
 	int64_t ahead = takes ? 0 : channel->depth;
+	int64_t passes = takes ? 1 : channel->passes;
 	while (run.at < run.may) {
 		struct passage p = run_on(&run, pipe);
 		if (cycle_is_made(pipe, run.access, run.at)) {
@@ -218,7 +219,7 @@ static void run_channel(struct cycle_network *network, struct cycle_process *pro
 			if (word >= ahead)
 				cycle_not_before(&p.time, &p.waits, needs[(word - ahead) & mask],
 				        run.access);
-			gives[word++ & mask] = p.time + 1;
+			gives[word++ & mask] = p.time + passes;
 		}
 		run_past(&run, network, process, &p);
 	}

@@ -4,6 +4,7 @@
  *         pipelined loops. */
 #include "ir/sliding_window.h"
 #include "ir/datapath_sharing.h"
+#include "predict/crossing.h"
 #include "simulate/cycle_network.h"
 #include <string.h>
 
@@ -318,6 +319,8 @@ static void build_channel(struct cycle_network *network, struct op *op)
 	channel->name = attr_text_or(op, KEY_NAME, "(no name)");
 	channel->blocks = op->code == OP_BLOCK_CHANNEL;
 	channel->built = type->depth;
+	channel->between = crossing_words(crossings_of(op));
+	channel->passes = 1 + crossing_latency(crossings_of(op));
 	channel->number = (int)network->channels.count;
 	channel->mask = -1;
 	op->result[0]->data = channel;

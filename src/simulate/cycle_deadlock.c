@@ -126,7 +126,7 @@ static int64_t least_depth(struct cycle_network *network, int channel)
 	for (cycle_clean(network); cycle_run_all(network); cycle_deepen(network, grows)) {
 		const struct cycle_process *writer = grows->process[CYCLE_WRITER];
 		if (!cycle_first_stuck(network))
-			return grows->depth;
+			return grows->depth - grows->between;
 		if (grows->pushed - grows->popped < grows->depth || !writer || writer->ended)
 			return 0;
 	}

@@ -46,8 +46,11 @@ struct cycle_channel {
 	int number;
 	int64_t built, run_depth; /* depth in the module, and in this run; 0: unbounded */
 	int64_t depth;            /* run_depth, or UNBOUNDED where no launch fills it */
-	int64_t words_most;       /* words of a launch, at most */
-	int64_t results;          /* words of a launch that are results by image; 0: others */
+	/* of a channel between dies (predict/crossing.h): words that its registers hold beside the
+	 * depth, which `depth` includes, and cycles from a push to when the word can be popped */
+	int64_t between, passes;
+	int64_t words_most; /* words of a launch, at most */
+	int64_t results;    /* words of a launch that are results by image; 0: others */
 	/* words popped when an image is complete; -1: none is left, or these are no results */
 	int64_t image_words;
 	int64_t image;          /* images complete so far */

@@ -17,9 +17,10 @@ static void clean_channel(struct cycle_network *network, struct cycle_channel *c
 	channel->run_depth = wanted > 0 ? wanted : 0;
 	cycle_set_depth(network, channel,
 	        wanted > 0 &&
-	                        wanted <= cycle_multiply_counts(
-	                                          channel->words_most, network->options.launches)
-	                ? wanted
+	                        wanted + channel->between <=
+	                                cycle_multiply_counts(
+	                                        channel->words_most, network->options.launches)
+	                ? wanted + channel->between
 	                : UNBOUNDED);
 }
 

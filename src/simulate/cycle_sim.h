@@ -10,8 +10,9 @@
  * A loop ends when its last iteration has left it.  In a rewinding process (ir/datapath_sharing.h)
  * it ends when that iteration has entered, and the next loop's first iteration follows without
  * overtaking it.  Other loops and operations run one after the other.
- * Channels.  A word pushed in cycle t can be popped in t + 1; its slot is free in the cycle after
- * the pop; a depth is never exceeded.  Memory: cycle_memory.c.
+ * Channels.  A word pushed in cycle t can be popped in t + 1, or later if it crosses between dies
+ * (predict/crossing.h); its slot is free in the cycle after the pop; a depth is never exceeded.
+ * Memory: cycle_memory.c.
  * Conditions are evaluated from loop counters; one that depends on data is an error.
  * Launches.  One ends when its last process has ended and the token has been fed back
  * (predict/feedback.h); the next begins `gap` cycles later.  With `overlap` each process starts

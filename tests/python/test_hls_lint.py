@@ -638,6 +638,26 @@ def test_missing_link_is_found(tmp_path):
 
 
 REGION = """\
+static void p_load(const float *x, hls::stream<float> &y)
+{
+	y.write(x[0]);
+}
+static void p_sum(hls::stream<float> &x, hls::stream<float> &y)
+{
+	p_sum_datapath(x, y, 4);
+}
+static void p_sum_datapath(hls::stream<float> &x, hls::stream<float> &y, int n)
+{
+	y.write(x.read());
+}
+static void p_last(hls::stream<float> &x, hls::stream<float> &y)
+{
+	y.write(x.read());
+}
+static void p_store(hls::stream<float> &x, float *y)
+{
+	y[0] = x.read();
+}
 \thls::stream<float, 2> s_w("s_w");
 \thls::stream<float, 2> s_s("s_s");
 \thls::stream<float, 2> s_y("s_y");
@@ -657,6 +677,14 @@ REGION = """\
         ("\ts_s_U\n", "\ts_s_U\n\ts_s_U\n", "s_s_U is placed twice"),
         ("p_sum_U0", "p_sum_U1", "p_sum_U1 is no process or channel"),
         ("place 1 {\n", "place 1 {\n\ts_y_U\n", "s_y is on die 1, p_store_U0 on die 0"),
+        ("\ts_w_cross_0\n", "", "s_w crosses dies [0, 1], and has registers on []"),
+        ("\ts_w_cross_1\n", "", "s_w crosses dies [0, 1], and has registers on [0]"),
+        (
+            "place 1 {\n",
+            "place 1 {\n\ts_w_cross_0\n",
+            "s_w crosses dies [0, 1], and has registers on [1, 1]",
+        ),
+        ("\ts_s_U\n", "\ts_s_U\n\ts_s_cross_0\n", "s_s crosses dies [], and has registers on [1]"),
         ("place 1 {\n", "place 1 {\n\tp_store_U0\n", "memory ports are on several dies"),
     ],
 )
@@ -664,7 +692,10 @@ def test_floorplan(tmp_path, old, new, message):
     sys.path.insert(0, str(ROOT / "tools"))
     import hls_floorplan
 
-    dies = {0: ["p_load_U0", "p_store_U0", "s_y_U"], 1: ["p_sum_U0", "s_w_U", "p_last_U0", "s_s_U"]}
+    dies = {
+        0: ["p_load_U0", "p_store_U0", "s_y_U", "s_y_cross_1", "s_w_cross_0"],
+        1: ["p_sum_U0", "s_w_U", "s_w_cross_1", "p_last_U0", "s_s_U", "s_y_cross_0"],
+    }
     text = "".join(f"place {d} {{\n" + "".join(f"\t{c}\n" for c in dies[d]) + "}\n" for d in dies)
     assert old in text
     moved = text.replace("\t" + new.split("\t")[-1], "") if new.startswith("place") else text
