@@ -7,6 +7,7 @@ starts it holds.
 
 import json
 import math
+import random
 import sys
 from pathlib import Path
 
@@ -93,8 +94,9 @@ def _mlp(_):
 
 
 def _layers(count: int, width: int = 32, rows: int = 4):
-    """Linear layers of widths that differ, so that they are no loop."""
-    widths = [width + 8 * (i * 5 % 7) for i in range(count + 1)]
+    """Linear layers whose widths have no period, so that they are no loop."""
+    chance = random.Random(0)
+    widths = [width + 8 * chance.randrange(7) for _ in range(count + 1)]
     layers = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in zip(widths, widths[1:])]
     return nn.Sequential(*layers), (torch.zeros(rows, widths[0]),)
 
