@@ -3,7 +3,8 @@
  *     blocks of rows │ blocks of lanes │ reductions │ rows / u │ lanes / v │ u rows │ v lanes
  *
  * An iteration forms u * v terms from u + v words; the tiles inside the reductions are the
- * independent sums that hide the adder's latency. An operand that a loop does not move is read
+ * independent sums that hide the adder's latency. Parallel loops that are not unrolled run outside
+ * of all, or with these tiles. An operand that a loop does not move is read
  * again in each of its iterations: from memory, or from a buffer on chip that holds what the loops
  * inside read.
  *
@@ -86,12 +87,14 @@ struct register_tiler {
 	struct resources board;
 	int latency;
 	int64_t terms;       /* iterations of all reductions */
-	int64_t outside;     /* of parallel loops that are not unrolled */
+	int64_t outside;     /* of parallel loops that are not unrolled, */
+	int64_t others;      /* or those inside the reductions */
 	int row, lane;       /* the loops that are unrolled; row -1: none */
 	bool tree;           /* the lanes are terms of one sum, */
 	bool row_terms;      /* or the rows are, of as many sums as there are lanes */
 	int64_t most_rows;   /* unrolled */
 	bool rows_outside;   /* blocks of rows run outside those of lanes */
+	bool others_inside;  /* parallel loops that are not unrolled run inside the reductions */
 	int64_t first, more; /* DSPs of the first lane of a row, and of each other one */
 	const int64_t *held; /* of a schedule before its operands are chosen */
 	struct tile_choice best;
@@ -110,6 +113,15 @@ static void add_part(struct schedule *schedule, int source, int64_t trip, int64_
 	schedule->part[schedule->parts++] = (struct schedule_part){ source, trip, step };
 }
 
+/* Adds the parallel loops that are not unrolled. */
+static void add_others(const struct register_tiler *t, struct schedule *schedule)
+{
+	const struct kernel *kernel = t->kernel;
+	for (int l = 0; l < kernel->loops; l++)
+		if (!kernel->loop[l].reduction && l != t->row && l != t->lane)
+			add_part(schedule, l, kernel->loop[l].extent, 1);
+}
+
 /* The schedule of a size; `held` is not set. */
 static struct schedule schedule_of(const struct register_tiler *t, const struct tile_size *size)
 {
@@ -119,9 +131,8 @@ static struct schedule schedule_of(const struct register_tiler *t, const struct 
 		.held = t->held,
 		.part = ARENA_ARRAY(
 		        t->of->module->arena, struct schedule_part, kernel->loops + 6) };
-	for (int l = 0; l < kernel->loops; l++)
-		if (!kernel->loop[l].reduction && l != t->row && l != t->lane)
-			add_part(&schedule, l, kernel->loop[l].extent, 1);
+	if (!t->others_inside)
+		add_others(t, &schedule);
 	int64_t row_block = size->row_tiles * size->rows;
 	if (t->row >= 0 && t->rows_outside && !t->row_terms)
 		add_part(&schedule, t->row, size->row_blocks, row_block);
@@ -136,7 +147,9 @@ static struct schedule schedule_of(const struct register_tiler *t, const struct 
 		add_part(&schedule, t->lane, size->lane_blocks, size->lanes);
 	if (t->row_terms)
 		add_part(&schedule, t->row, size->row_blocks, size->rows);
-	else if (t->row >= 0)
+	if (t->others_inside)
+		add_others(t, &schedule);
+	if (t->row >= 0 && !t->row_terms)
 		add_part(&schedule, t->row, size->row_tiles, size->rows);
 	if (!t->tree)
 		add_part(&schedule, t->lane, size->lane_tiles, size->lanes);
@@ -392,7 +405,7 @@ static double cycles_of(const struct register_tiler *t, const struct tile_size *
         const struct tile_price *price)
 {
 	const struct platform *platform = t->of->platform;
-	double tiles = (double)(size->row_tiles * size->lane_tiles);
+	double tiles = (double)(size->row_tiles * size->lane_tiles * t->others);
 	int64_t word = t->tree ? size->rows : size->lanes;
 	int64_t words = t->tree || t->row_terms ? 1 : size->rows;
 	double leave = (double)(words * word / lanes_leaving(t, size, word));
@@ -508,7 +521,7 @@ static void choose_held(struct register_tiler *t, const struct schedule *schedul
 static void price_size(struct register_tiler *t, const struct tile_size *size)
 {
 	double blocks = (double)(t->outside * size->row_blocks * size->lane_blocks);
-	double tiles = (double)(size->row_tiles * size->lane_tiles);
+	double tiles = (double)(size->row_tiles * size->lane_tiles * t->others);
 	double iterations = blocks * (double)t->terms * tiles;
 	if (iterations >= t->best_price)
 		return;
@@ -517,7 +530,7 @@ static void price_size(struct register_tiler *t, const struct tile_size *size)
 	int64_t rows = t->row_terms ? 1 : size->rows;
 	int64_t lanes = t->tree ? 1 : size->lanes;
 	int64_t bits = rows * lanes * type_bits(t->kernel->type);
-	struct resources sums = storage_of(t, bits, size->row_tiles * size->lane_tiles);
+	struct resources sums = storage_of(t, bits, (int64_t)tiles);
 	struct tile_price price = { .compute = iterations * interval,
 		/* the results of a block wait while the next block is summed up */
 		.memory = resources_add(sums, sums),
@@ -562,7 +575,8 @@ static void price_blocks(struct register_tiler *t, int64_t rows, int64_t lanes)
 	int64_t row_extent = t->row < 0 ? 1 : t->kernel->loop[t->row].extent;
 	int64_t row_all = ceil_div(row_extent, rows);
 	int64_t lane_all = ceil_div(t->kernel->loop[t->lane].extent, lanes);
-	double least = (double)(t->outside * t->terms) * (double)row_all * (double)lane_all;
+	double least = (double)(t->outside * t->others * t->terms);
+	least *= (double)row_all * (double)lane_all;
 	bool padded = row_all * rows > row_extent;
 	bool lanes_padded = lane_all * lanes > t->kernel->loop[t->lane].extent;
 	if (least >= t->best_price || (padded && !can_pad(t, t->row)) ||
@@ -641,11 +655,13 @@ static void price_loops(struct register_tiler *t)
 		most = most < one ? 0 : 1 + (most - one) / more;
 	int64_t row_extent = t->row < 0 ? 1 : kernel->loop[t->row].extent;
 	int64_t lane_extent = kernel->loop[t->lane].extent;
-	t->outside = t->terms = 1;
+	int64_t *beside = t->others_inside ? &t->others : &t->outside;
+	t->outside = t->others = t->terms = 1;
 	for (int l = 0; l < kernel->loops; l++)
 		if (l != t->row && l != t->lane)
-			*(kernel->loop[l].reduction ? &t->terms : &t->outside) *=
-			        kernel->loop[l].extent;
+			*(kernel->loop[l].reduction ? &t->terms : beside) *= kernel->loop[l].extent;
+	if (t->others_inside && t->others == 1)
+		return;
 	for (int64_t terms = most; terms > 0; terms--)
 		for (int64_t rows = 1; rows <= terms && rows <= t->most_rows; rows++)
 			if (terms % rows == 0 && terms / rows <= lane_extent &&
@@ -686,7 +702,10 @@ struct tile_choice choose_register_tile(
 			t.most_rows = several ? kernel->loop[t.row].extent : 1;
 			for (int outside = t.tree || t.row_terms; outside < 2; outside++) {
 				t.rows_outside = outside;
-				price_loops(&t);
+				for (int inside = 0; inside < 2; inside++) {
+					t.others_inside = inside;
+					price_loops(&t);
+				}
 			}
 		}
 	}
