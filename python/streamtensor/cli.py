@@ -593,7 +593,20 @@ def _load(options, progress: Progress):
     model = models.load(options.model, options.seed)
     if model.notice and not getattr(options, "no_weights", False):
         progress.note(model.notice)
+    _take_zero_points(options, model, progress)
     return model
+
+
+def _take_zero_points(options, model, progress: Progress) -> None:
+    """Adds zero=group to --quant, where it says nothing about zero points and weights have some."""
+    from .quantize import Scheme
+
+    quant = getattr(options, "quant", None)
+    if not quant or "zero=" in quant or getattr(options, "no_weights", False):
+        return
+    if model.needs_zeros(Scheme.parse(quant)):
+        options.quant = f"{quant},zero=group"
+        progress.note(f"its weights have zero points: --quant {options.quant}")
 
 
 def _platform(options, progress: Progress, command: str = "compile") -> str:
@@ -662,11 +675,12 @@ def _compile(options, progress: Progress) -> int:
     compiler_options.refuse_those_of_c(options.settings, options.model)
     if is_onnx or is_module or is_by_name:
         return _compile_module(options, progress)
-    quant = _quant(options)
+    _quant(options)
     platform = _platform(options, progress)
     _check_quant_method(options)
     output_folder.check(options.output, workflow.DESIGN_FILES)
     model = _load(options, progress)
+    quant = _quant(options)
     _note_tokens(options, progress)
     shapes = workflow.step_shapes(
         model,
@@ -863,7 +877,7 @@ def _stored_weights(model, module, scheme, progress: Progress) -> dict:
     from . import quantize
     from .checkpoints import quantized_checkpoint
 
-    kept = quantized_checkpoint.KeptWeights(model.packed, scheme.group)
+    kept = quantized_checkpoint.KeptWeights(model.packed, scheme)
     found = quantize.rounded(module, scheme, kept)
     if scheme.has_weights:
         progress.note(kept.report())
@@ -894,7 +908,7 @@ def _generate(options, progress: Progress) -> int:
     from . import output_folder, workflow
     from .language import generation, generation_output
 
-    quant = _quant(options)
+    _quant(options)
     if options.argmax and options.temperature:
         raise Error(
             f"--argmax and --temperature {options.temperature:g} contradict each other",
@@ -916,6 +930,7 @@ def _generate(options, progress: Progress) -> int:
     if options.output:
         output_folder.check(options.output, workflow.DESIGN_FILES)
     model = _load(options, progress)
+    quant = _quant(options)
     _follow_rules(options, model, sampler, progress)
     if sampler.rules:
         per_launch, argmax = 1, False
@@ -1030,10 +1045,11 @@ def _evaluate(options, progress: Progress) -> int:
     from .checkpoints import weights
     from .language import evaluation, model_module
 
-    scheme = quantize.Scheme.parse(options.quant)
+    quantize.Scheme.parse(options.quant)
     if options.output:
         output_folder.check_weights(options.output)
     model = _load(options, progress)
+    scheme = quantize.Scheme.parse(options.quant)
     limit = model_module.context_limit(model.config) or evaluation.CONTEXT
     context = min(evaluation.CONTEXT, limit) if options.context is None else options.context
     if not 2 <= context <= limit:

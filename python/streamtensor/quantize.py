@@ -10,6 +10,9 @@ groups summed in index order:
     w_q = clamp(round_half_even(w / s_w), -7, 7)
     y  += float(sum of x_q * w_q) * (s_a * s_w)
 
+Weights that were rounded elsewhere may have a zero point z for each scale: they are
+(w_q - z) * s_w, and the integer sum is that of x_q * (w_q - z).
+
 Every product and sum is f32 without fused multiply-add; the bias is added last.
 
 If a LayerNorm precedes contractions with biases, its own bias is not quantized: x above is the norm
@@ -63,6 +66,7 @@ class Scheme:
     head: int | None = None  # bits of the last contraction, the LM head
     embedding: int | None = None  # bits of gathered rows
     kv: int | None = None  # bits of keys and values
+    zeros: bool = False  # weights that share a scale share a zero point as well
     # layers with bits of their own: patterns of their names; the first match counts
     layers: tuple[tuple[str, int | None], ...] = ()
 
@@ -126,6 +130,7 @@ class Scheme:
             "embedding": {"i8": 8, "f32": None},
             "activation": {"group": False, "token": True},
             "kv": {"i8": 8, "bf16": 16, "f32": None},
+            "zero": {"none": False, "group": True},
         }
         if self.weight is None or key not in choices or value not in choices[key]:
             accepted = "; ".join(
@@ -136,7 +141,8 @@ class Scheme:
                 f"accepted after w4a8 or w8a8 are {accepted}; after all but bf16 "
                 f"LAYER={'|'.join(_LAYER_BITS)}",
             )
-        return replace(self, **{{"activation": "per_token"}.get(key, key): choices[key][value]})
+        field = {"activation": "per_token", "zero": "zeros"}.get(key, key)
+        return replace(self, **{field: choices[key][value]})
 
 
 @dataclass(frozen=True)
@@ -146,12 +152,20 @@ class Weight:
     q: torch.Tensor  # int8, outputs x inputs
     scale: torch.Tensor  # f16, outputs x groups
     group: int  # elements of the reduction per scale; the last group may be shorter
+    zero: torch.Tensor | None = None  # int8, outputs x groups; None: all are zero
 
     def value(self) -> torch.Tensor:
-        return (
-            self.q.float()
-            * self.scale.float().repeat_interleave(self.group, 1)[:, : self.q.shape[1]]
-        )
+        q = self.q.float() if self.zero is None else self.q.float() - self._each(self.zero)
+        return q * self._each(self.scale)
+
+    def _each(self, numbers: torch.Tensor) -> torch.Tensor:
+        """The number of its group for every element, in f32."""
+        return numbers.float().repeat_interleave(self.group, 1)[:, : self.q.shape[1]]
+
+    def parts(self) -> dict[str, torch.Tensor]:
+        """By the ends of their names in a weights file."""
+        zero = {} if self.zero is None else {"zero": self.zero}
+        return {"q": self.q, "scale": self.scale, **zero}
 
 
 def limit(bits: int) -> int:
@@ -207,10 +221,11 @@ def round_rows(x: torch.Tensor, top: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def group_sums(x: torch.Tensor, weight: torch.Tensor, start: int, stop: int) -> torch.Tensor:
-    """Exact integer sums over [start, stop) of the last dims of two int8 tensors, as f32: x @
-    weight^T.
+    """Exact integer sums over [start, stop) of the last dims of two tensors, int8 or weights less
+    zero points, as f32: x @ weight^T.
     """
-    exact = torch.float32 if (stop - start) * 127 * 127 < 2**24 else torch.float64
+    most = 127 if weight.dtype == torch.int8 else 255
+    exact = torch.float32 if (stop - start) * 127 * most < 2**24 else torch.float64
     return (
         x[..., start:stop].to(exact) @ weight[..., start:stop].to(exact).transpose(-1, -2)
     ).float()
@@ -221,7 +236,8 @@ def contract(
 ) -> torch.Tensor:
     """The sum over groups in index order.
 
-    x, weight: int8. Scales: ... x G, or ... x 1 for one scale of all groups.
+    x, weight: int8, or weights less zero points. Scales: ... x G, or ... x 1 for one scale of all
+    groups.
     """
 
     def column(scale, g):
@@ -242,6 +258,7 @@ class QuantizedLinear(nn.Module):
         super().__init__()
         self.register_buffer("q", weight.q)
         self.register_buffer("scale", weight.scale)
+        self.register_buffer("zero", weight.zero)
         self.bias, self.per_token = bias, per_token
         self.group = weight.group
         self.size = min(weight.group, 128) if not per_token else weight.group
@@ -257,11 +274,15 @@ class QuantizedLinear(nn.Module):
             x, vector = x.before_bias
             bias = (bias.double() + self.rounded().value().double() @ vector.double()).float()
         x_q, x_scale = round_activation(x, None if self.per_token else self.size)
-        y = contract(x_q, x_scale, self.q, self.scale, self.size)
+        q = self.q
+        if self.zero is not None:
+            each = self.zero.short().repeat_interleave(self.group, 1)
+            q = q.short() - each[:, : q.shape[1]]
+        y = contract(x_q, x_scale, q, self.scale, self.size)
         return y if bias is None else y + bias
 
     def rounded(self) -> Weight:
-        return Weight(self.q, self.scale, self.group)
+        return Weight(self.q, self.scale, self.group, self.zero)
 
 
 def keys_per_scale(tokens: int, numbers: int) -> int:
@@ -424,8 +445,8 @@ def _register_attention(name: str) -> str:
 
 
 def weight_file_tensors(module: nn.Module, weights: dict[str, Weight]) -> dict[str, torch.Tensor]:
-    """The tensors of a weights file: NAME.q (int8, the shape of NAME) and NAME.scale (f16, groups
-    in place of the reduction).
+    """The tensors of a weights file: NAME.q (int8, the shape of NAME), NAME.scale and maybe
+    NAME.zero (f16 and int8, groups in place of the reduction).
 
     A weight that is gathered as well (a tied embedding) is also stored under its own name.
     """
@@ -437,6 +458,6 @@ def weight_file_tensors(module: nn.Module, weights: dict[str, Weight]) -> dict[s
             found[name] = value.detach()
         if name in weights:
             flip = isinstance(layers[name], Conv1D)
-            for part, tensor in (("q", weights[name].q), ("scale", weights[name].scale)):
+            for part, tensor in weights[name].parts().items():
                 found[f"{name}.{part}"] = (tensor.T if flip else tensor).contiguous()
     return found

@@ -123,7 +123,7 @@ def _write_weights(
         parts = [
             part
             for name in names
-            for part in (name, f"{name}.q", f"{name}.scale")
+            for part in (name, f"{name}.q", f"{name}.scale", f"{name}.zero")
             if part in integers
         ]
         weights.write(folder / WEIGHTS, parts, integers, integers.__getitem__, progress.update)

@@ -257,8 +257,9 @@ static bool reorder_weights(const struct interleaver *w, const struct op *produc
 	        "a contraction whose operands do not fit together");
 	const struct op *pick = product->operand[2]->def;
 	int layers = pick && pick->code == OP_LAYER_SELECT ? pick->operands - 1 : 1;
-	for (int i = 0; i < 2 * layers; i++) {
-		const struct value *argument = argument_of(product, i % 2, i / 2);
+	const int sides = contract.zero ? 3 : 2;
+	for (int i = 0; i < sides * layers; i++) {
+		const struct value *argument = argument_of(product, i % sides, i / sides);
 		if (argument->def || argument->uses > 1)
 			return false;
 		const struct quantized *old = quantized_read(w->module->arena,

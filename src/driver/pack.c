@@ -20,7 +20,7 @@
 #define CHUNK_BYTES ((size_t)4 << 20)
 #define WORKERS 2
 
-enum { VALUES, SCALES, PARTS };
+enum { VALUES, SCALES, ZEROS, PARTS };
 
 struct image_file {
 	const char *path, *place;
@@ -34,7 +34,8 @@ struct packed_segment { /* a part of an argument in an image */
 	size_t file;
 };
 
-/* The data of an argument, or the integers and scales of a weight, computed in one pass. */
+/* The data of an argument, the integers and scales of a weight, computed in one pass, or its zero
+ * points. */
 struct parcel {
 	const void *data;                             /* NULL: `weight` */
 	const struct quantized_weight *weight[PARTS]; /* NULL: no argument holds it */
@@ -80,7 +81,7 @@ static struct parcel *add_parcel(struct packing *p, const void *data)
 static struct parcel *paired_parcel(
         struct packing *p, const struct quantized_weight *weight, int part)
 {
-	for (size_t i = p->parcels.count; i-- > 0;) {
+	for (size_t i = p->parcels.count; i-- > 0 && part != ZEROS;) {
 		struct parcel *parcel = p->parcels.data[i];
 		if (parcel->weight[1 - part] && !parcel->weight[part] &&
 		        quantized_weight_pairs(parcel->weight[1 - part], weight))
@@ -127,6 +128,14 @@ static struct parcel *plain_parcel(
 	return weight ? add_parcel(p, weight->data) : NULL;
 }
 
+static int part_of(const struct attr *from)
+{
+	const char *part = attr_item_text(from, KEY_PART);
+	if (text_same(part, "zero"))
+		return ZEROS;
+	return text_same(part, "scale") ? SCALES : VALUES;
+}
+
 /* false after a diagnostic. */
 static bool add_segment(
         struct packing *p, const struct attr *segment, int element_bytes, bool halves)
@@ -134,7 +143,7 @@ static bool add_segment(
 	const struct attr *input = map_get(&p->input, attr_item(segment, KEY_NAME)->text);
 	const struct attr *from = attr_item(input, KEY_DERIVED_FROM);
 	int errors = p->module->diag->count;
-	int part = text_same(attr_item_text(from, KEY_PART), "scale") ? SCALES : VALUES;
+	int part = part_of(from);
 	bool rounded = from && p->weights;
 	if (!input || (from && !rounded))
 		return true;
@@ -232,11 +241,23 @@ static int write_segment(struct pack_worker *worker, const struct segment *segme
 	return to >= 0 && close(to) && !reason ? errno : reason;
 }
 
+/* A quantized weight of the parcel. */
+static const struct quantized_weight *weight_of(const struct parcel *parcel)
+{
+	int part = 0;
+	while (!parcel->weight[part])
+		part++;
+	return parcel->weight[part];
+}
+
 static bool fill_room(struct pack_worker *worker, const struct parcel *parcel)
 {
 	const struct quantized_weight *values = parcel->weight[VALUES];
 	const struct quantized_weight *scales = parcel->weight[SCALES];
 	const volatile sig_atomic_t *stop = worker->packing->output->stop;
+	const struct quantized_weight *zeros = parcel->weight[ZEROS];
+	if (zeros)
+		return quantized_weight_fill(zeros, worker->room[ZEROS], NULL, stop);
 	if (!values)
 		return quantized_weight_fill(scales, worker->room[SCALES], NULL, stop);
 	return quantized_weight_fill(
@@ -259,7 +280,7 @@ static bool fill_parcel(struct pack_worker *worker, struct parcel *parcel)
 				return false;
 		}
 	if (!parcel->data)
-		quantized_weight_release(parcel->weight[parcel->weight[VALUES] ? VALUES : SCALES]);
+		quantized_weight_release(weight_of(parcel));
 	return !parcel->unfit;
 }
 
@@ -343,8 +364,7 @@ static bool check_parcels(const struct packing *p)
 	for (size_t i = 0; i < p->parcels.count; i++) {
 		const struct parcel *parcel = p->parcels.data[i];
 		if (parcel->unfit) {
-			const struct quantized_weight *weight =
-			        parcel->weight[parcel->weight[VALUES] ? VALUES : SCALES];
+			const struct quantized_weight *weight = weight_of(parcel);
 			diag_error(p->output->diag, NOWHERE,
 			        "the weight \"%s\" holds a number that is infinite or not a number",
 			        weight->from->source);

@@ -13,7 +13,7 @@ static const struct {
 };
 #define SCHEMES ((int)(sizeof schemes / sizeof *schemes))
 
-enum key { QUANT_GROUP, QUANT_HEAD, QUANT_EMBEDDING, QUANT_STATE, QUANT_ACTIVATION };
+enum key { QUANT_GROUP, QUANT_HEAD, QUANT_EMBEDDING, QUANT_STATE, QUANT_ACTIVATION, QUANT_ZERO };
 
 static const struct {
 	const char *key, *value;
@@ -34,6 +34,8 @@ static const struct {
 	{ "kv", "f32", QUANT_STATE, 0 },
 	{ "activation", "group", QUANT_ACTIVATION, 0 },
 	{ "activation", "token", QUANT_ACTIVATION, 1 },
+	{ "zero", "none", QUANT_ZERO, 0 },
+	{ "zero", "group", QUANT_ZERO, 1 },
 };
 #define QUANT_CHOICES ((int)(sizeof choices / sizeof *choices))
 
@@ -73,6 +75,7 @@ static bool apply(struct quant_scheme *scheme, const char *option)
 	case QUANT_EMBEDDING: scheme->embedding = (int)choices[i].number; break;
 	case QUANT_STATE: scheme->state = (int)choices[i].number; break;
 	case QUANT_ACTIVATION: scheme->per_token = choices[i].number; break;
+	case QUANT_ZERO: scheme->zeros = choices[i].number; break;
 	}
 	return true;
 }
@@ -82,8 +85,9 @@ static bool quant_option_error(struct diag *diag, const char *text, const char *
 	diag_error(diag, NOWHERE, "--quant %s: '%s' cannot be read", text, part);
 	return diag_note(diag,
 	        "w4a8, w8a8, bf16 or fp32; after the first two also ,group=32|64|128|row "
-	        ",head=i4|i8|f32 ,embedding=i8|f32 ,kv=i8|bf16|f32 ,activation=group|token; after "
-	        "all but bf16 ,LAYER=w4a8|w8a8|fp32, as lm_head=w8a8 or *.down_proj=fp32");
+	        ",head=i4|i8|f32 ,embedding=i8|f32 ,kv=i8|bf16|f32 "
+	        ",activation=group|token ,zero=none|group; after all but bf16 "
+	        ",LAYER=w4a8|w8a8|fp32, as lm_head=w8a8 or *.down_proj=fp32");
 }
 
 bool quant_parse(struct arena *arena, struct diag *diag, const char *text,

@@ -34,11 +34,31 @@ static const struct quantized_weight *find_bias_sources(
 	if (!vector)
 		return NULL;
 	int64_t groups = from->from.trip[1];
-	weight->folded_bias = (struct folded_bias_sources){ weight->weight, weight->integers,
-		weight->scales, bias->data, vector->data,
-		arena_alloc(arena, (size_t)(groups * from->group)),
-		ARENA_ARRAY(arena, uint16_t, groups) };
+	weight->folded_bias = (struct folded_bias_sources){
+		weight->weight, bias->data, vector->data, weight->rounded,
+		{ arena_alloc(arena, (size_t)(groups * from->group)),
+		        ARENA_ARRAY(arena, uint16_t, groups), arena_alloc(arena, (size_t)groups) }
+	};
 	return weight;
+}
+
+/* The zero points of a weight that was quantized elsewhere, where it has any.  false: after a
+ * diagnostic. */
+static bool find_zeros(struct arena *arena, struct diag *diag, struct weights *weights,
+        const struct type *type, struct quantized_weight *weight)
+{
+	const char *source = weight->from->source;
+	const char *name = text_format(arena, "%s.zero", source);
+	if (!weights_has(weights, name))
+		return true;
+	if (!weight->from->has_zeros) {
+		diag_error(diag, NOWHERE,
+		        "\"%s\" is in the weights file, but the design has no zero points", name);
+		return diag_note(diag, "--quant w4a8,zero=group or w8a8,zero=group has them");
+	}
+	const struct weight *zeros = weights_find(weights, name, type);
+	weight->rounded.zeros = zeros ? zeros->data : NULL;
+	return zeros;
 }
 
 /* A weight that was quantized elsewhere: NAME.q with NAME.scale. */
@@ -67,9 +87,11 @@ static const struct quantized_weight *find_prequantized(struct arena *arena, str
 	struct quantized_weight *weight = ARENA_NEW(arena, struct quantized_weight);
 	if (!scaled)
 		return NULL;
-	*weight = (struct quantized_weight){
-		.from = from, .integers = found->data, .scales = scaled->data
-	};
+	*weight = (struct quantized_weight){ .from = from,
+		.rounded = { .integers = found->data, .scales = scaled->data } };
+	struct type zeros = tensor_like(arena, &scales, &byte);
+	if (!find_zeros(arena, diag, weights, &zeros, weight))
+		return NULL;
 	return find_bias_sources(arena, weights, weight);
 }
 
@@ -104,6 +126,8 @@ size_t quantized_weight_bytes(const struct quantized_weight *weight)
 		return sizeof(float) * (size_t)from->from.trip[0];
 	if (from->cast)
 		return (size_t)(2 * type_elements(from->type));
+	if (from->zeros)
+		return (size_t)quantized_scales(from);
 	if (from->scales)
 		return (size_t)(2 * quantized_scales(from));
 	return (size_t)segment_elements(&from->from);
@@ -127,9 +151,9 @@ bool quantized_weight_pairs(
 {
 	const struct quantized *a = left->from;
 	const struct quantized *b = right->from;
-	return !a->cast && !b->cast && !a->folded_bias.bias && !b->folded_bias.bias &&
-	        a->scales != b->scales && left->weight == right->weight &&
-	        left->integers == right->integers && quantized_same_runs(a, b);
+	return !a->cast && !b->cast && !a->folded_bias.bias && !b->folded_bias.bias && !a->zeros &&
+	        !b->zeros && a->scales != b->scales && left->weight == right->weight &&
+	        left->rounded.integers == right->rounded.integers && quantized_same_runs(a, b);
 }
 
 bool quantized_weight_fill(const struct quantized_weight *weight, void *data, uint16_t *scales,
@@ -140,11 +164,18 @@ bool quantized_weight_fill(const struct quantized_weight *weight, void *data, ui
 		return cast(weight, data);
 	if (from->folded_bias.bias)
 		return quantized_folded_bias(from, &weight->folded_bias, data, stop);
-	int8_t *values = from->scales ? NULL : data;
-	scales = from->scales ? data : scales;
+	if (from->zeros && weight->weight) {
+		memset(data, 0, quantized_weight_bytes(weight));
+		return true;
+	}
+	struct quantized_parts to = { .scales = scales };
+	if (from->scales)
+		to.scales = data;
+	else
+		*(from->zeros ? &to.zeros : &to.values) = data;
 	if (weight->weight)
-		return quantized_round(from, weight->weight, values, scales, stop);
-	quantized_import(from, weight->integers, weight->scales, values, scales);
+		return quantized_round(from, weight->weight, to.values, to.scales, stop);
+	quantized_import(from, &weight->rounded, to);
 	return true;
 }
 
@@ -154,5 +185,5 @@ void quantized_weight_release(const struct quantized_weight *weight)
 	if (weight->weight)
 		weights_release(weight->weight, elements * sizeof(float));
 	else
-		weights_release(weight->integers, elements);
+		weights_release(weight->rounded.integers, elements);
 }

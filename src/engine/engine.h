@@ -7,11 +7,13 @@
  *                          └── scales ─────► scaler ──► every PE                in order
  *   weights ──► loader of each port ──► its PEs
  *   scales of weights ──► loader ──► scaler: the products of both scales
+ *   zero points ──► loader ──► scaler: their products with the group's sum of activations
  *
  * A job is one contraction: outputs = weights x activations, both quantized in groups of
  * contract.size numbers along the reduction. A PE takes a word of weights (one group of one row)
  * per cycle from its memory port, multiplies it with a group of activations, multiplies the integer
- * sum with both scales and adds it to the f32 sum of the row.
+ * sum with both scales and adds it to the f32 sum of the row. With zero points z the integer sum is
+ * Σ x * w - z * Σ x: the feed forms Σ x of a group once, the scaler z * Σ x of each row.
  *
  * Output n of a job is row (start + n) / PEs of PE (start + n) mod PEs. PEs that share a port are
  * neighbours. A PE works on its rows in blocks: for each group, on every row of the block, so that
@@ -109,6 +111,7 @@ struct engine {
 	/* words of the engine's FIFOs: the int8 numbers of a group; an f32 for each PE of a pair
 	 * and each token of a step */
 	const struct type *group, *real;
+	const struct type *whole; /* an i32 in the place of each f32 */
 	/* groups that a PE holds of every token of a tile; rows of the largest block; the most
 	 * token steps of a job */
 	int64_t group_slots, block_most, token_steps_most;
@@ -116,9 +119,12 @@ struct engine {
 	/* FIFOs. Loaders fill `weights` and `weight_scales` (words of scales, or parts of
 	 * them), the feed `activation_scales`, the scalers `scale_products`. `input` has the
 	 * groups for the first pair of each process, `sums` what the PEs have added up. */
-	struct value **weights;                         /* [PEs] */
-	struct value **weight_scales;                   /* [engine_scalers][pes_per_port] */
-	struct value **activation_scales;               /* [engine_scalers] */
+	struct value **weights;           /* [PEs] */
+	struct value **weight_scales;     /* [engine_scalers][pes_per_port] */
+	struct value **activation_scales; /* [engine_scalers] */
+	/* the same for zero points: NULL where weights have none. `corrections`: what is
+	 * subtracted from integer sums */
+	struct value **zeros, **activation_sums, **corrections;
 	struct value **input, **scale_products, **sums; /* [pairs] */
 	/* a serializer passes the sums of a step on one token after another */
 	bool serializes_tokens;
@@ -240,6 +246,7 @@ struct group_source {
 	struct value *in;      /* channel */
 	struct value **buffer; /* [tokens_per_cycle] arrays that hold them */
 	struct value *next;    /* channel to the next process of the chain, or NULL */
+	int number;            /* of the source, where the process has several */
 };
 /* With one token: pops the group with its first row, stores it for the other blocks and returns the
  * number to multiply. */
@@ -262,7 +269,8 @@ struct value *engine_token_loop(
  * fixed. */
 const struct run_time_trip *engine_token_run_time(
         struct process *p, const struct job *job, int64_t most);
-/* mark of the loops that engine_load_first_group opens, which are one datapath */
+/* mark of the loops that engine_load_first_group opens for the first source, which are one
+ * datapath; the next mark is that of the next source */
 #define FIRST_GROUP_MARK 1
 /* A word of weights or scales: popped for the first token step, and used for the others too;
  * in rows of which memory has none it is not popped, and its value unused. pe: -1: scales. */

@@ -100,7 +100,7 @@ void engine_load_first_group(const struct engine *engine, struct process *p, con
 		return;
 	struct value *number = engine_loop(p, job->tile, job->run_time.each);
 	attr_set(p->module, p->block->parent, KEY_STREAM_DATAPATH,
-	        attr_integer(p->module, FIRST_GROUP_MARK));
+	        attr_integer(p->module, FIRST_GROUP_MARK + source->number));
 	process_pipeline(p, 1);
 	struct value *word = make_pop(p, NULL, source->in);
 	struct value **slot = word_addresses(engine, p, NULL);

@@ -261,8 +261,21 @@ struct feed_source {
 struct feed {
 	int chains, scalers;
 	struct value **chain, **scale; /* channels of the process */
+	struct value **sum;            /* the same for sums of groups; NULL: nobody needs them */
 	struct feed_source group, group_scale;
 };
+
+/* Σ x of a group, in i32 */
+static struct value *group_sum(struct process *p, struct value *group)
+{
+	const struct type *whole = type_integer(p->module, 32);
+	const int64_t lanes = type_lanes(group->type);
+	struct value *wide = make_op(
+	        p, OP_EXTSI, type_shaped(p->module, TYPE_VECTOR, 1, &lanes, whole), 1, &group);
+	struct value *sum = make_op(p, OP_TREE, whole, 1, &wide);
+	attr_set(p->module, sum->def, KEY_KIND, attr_string(p->module, op_info[OP_ADDI].name));
+	return sum;
+}
 
 /* pops a word, or reads one that an earlier part of the same contraction has stored */
 static struct value *pop_or_replay(struct process *p, const struct feed_source *source,
@@ -317,6 +330,9 @@ static void feed_job(
 	struct value *group = pop_or_replay(p, &feed->group, job, number, place);
 	for (int i = 0; !job->reuses_activations && i < feed->scalers; i++)
 		make_push(p, NULL, scale, feed->scale[i]);
+	struct value *sum = feed->sum && !job->reuses_activations ? group_sum(p, group) : NULL;
+	for (int i = 0; sum && i < feed->scalers; i++)
+		make_push(p, NULL, sum, feed->sum[i]);
 	for (int i = 0; !job->reuses_activations && i < feed->chains; i++)
 		make_push(p, NULL, group, feed->chain[i]);
 	process_close(p, loops);
@@ -344,6 +360,11 @@ static void feed_chains(const struct engine *engine, int chains, struct value *c
 	for (int i = 0; i < feed.scalers; i++)
 		feed.scale[i] = process_argument(&p, engine->activation_scales[i],
 		        i ? text_format(p.module->arena, "scale%d", i) : "scale");
+	if (engine->activation_sums)
+		feed.sum = ARENA_ARRAY(p.module->arena, struct value *, feed.scalers);
+	for (int i = 0; feed.sum && i < feed.scalers; i++)
+		feed.sum[i] = process_argument(&p, engine->activation_sums[i],
+		        i ? text_format(p.module->arena, "sum%d", i) : "sum");
 	feed.group = (struct feed_source){ .name = "x",
 		.operand = 0,
 		.channel = ARENA_ARRAY(p.module->arena, struct value *, engine->jobs.count) };
@@ -387,50 +408,56 @@ struct scales {
 	struct value **words, **out;
 	struct group_source source;
 	int pairs; /* pairs that the process has scales for */
+	/* zero points, what becomes of them, and the sums of groups; NULL: there are none */
+	struct value **zeros, **corrections;
+	struct group_source sums;
 };
+
+static const struct type *pair_of(const struct engine *engine, const struct type *scalar)
+{
+	return vector_of(engine->design->module, scalar, engine->pes_per_pair);
+}
 
 /* an f16 or f32 for each PE of a pair */
 static const struct type *pair_word(const struct engine *engine, int bits)
 {
-	const struct type *scalar = type_float(engine->design->module, bits);
-	const int64_t lanes = engine->pes_per_pair;
-	return lanes > 1 ? type_shaped(engine->design->module, TYPE_VECTOR, 1, &lanes, scalar)
-	                 : scalar;
+	return pair_of(engine, type_float(engine->design->module, bits));
 }
 
-/* The scales of a pair: neighbours in one word, or one of each word if the PEs of a pair share a
- * port, since words go to these in rotation. */
-static struct value *pair_scales(
+/* The scales or zero points of a pair: neighbours in one word, or one of each word if the PEs of a
+ * pair share a port, since words go to these in rotation. */
+static struct value *pair_lanes(
         const struct engine *engine, struct process *p, struct value *const *word, int pair)
 {
 	struct value *part[PES_PER_PORT_MOST];
-	const struct type *half = pair_word(engine, 16);
+	const struct type *scalar = type_scalar(word[0]->type);
+	const struct type *own = pair_of(engine, scalar);
 	if (engine->pes_per_port == 1 || engine->pes_per_pair == 1)
-		return make_op(p, OP_SPLIT_LANES, half, 2,
+		return make_op(p, OP_SPLIT_LANES, own, 2,
 		        (struct value *[2]){ word[pair % engine->pes_per_port],
 		                make_index(p, pair / engine->pes_per_port) });
 	for (int i = 0; i < engine->pes_per_port; i++)
-		part[i] = make_op(p, OP_SPLIT_LANES, half->element, 2,
+		part[i] = make_op(p, OP_SPLIT_LANES, scalar, 2,
 		        (struct value *[2]){ word[i], make_index(p, pair) });
-	return make_op(p, OP_JOIN_LANES, half, engine->pes_per_port, part);
+	return make_op(p, OP_JOIN_LANES, own, engine->pes_per_port, part);
 }
 
-/* [tokens_per_cycle] scales of the current group of activations, for each PE of a pair */
-static struct value **activation_scales(
+/* [tokens_per_cycle] scales or sums of the current group of activations, for each PE of a pair */
+static struct value **group_numbers(
         const struct job_nest *nest, const struct group_source *source, struct value *place)
 {
 	const struct engine *engine = nest->engine;
 	struct process *p = nest->p;
-	const struct type *real = pair_word(engine, 32);
-	struct value **scale =
+	struct value **number =
 	        ARENA_ARRAY(p->module->arena, struct value *, engine->tokens_per_cycle);
 	for (int q = 0; q < engine->tokens_per_cycle; q++) {
-		scale[q] = engine->streams_groups ? engine_stream_group(nest, source)
-		                                  : make_load(p, source->buffer[q], place);
+		number[q] = engine->streams_groups ? engine_stream_group(nest, source)
+		                                   : make_load(p, source->buffer[q], place);
 		if (engine->pes_per_pair > 1)
-			scale[q] = make_op(p, OP_BROADCAST, real, 1, &scale[q]);
+			number[q] = make_op(
+			        p, OP_BROADCAST, pair_of(engine, number[q]->type), 1, &number[q]);
 	}
-	return scale;
+	return number;
 }
 
 /* scales of weights times scales of activations, for the tokens of a cycle */
@@ -450,24 +477,81 @@ static struct value *scale_products(
 	return make_op(p, OP_JOIN_LANES, engine->real, engine->tokens_per_cycle, product);
 }
 
+/* zero points times sums of activations, for the tokens of a cycle */
+static struct value *zero_products(
+        const struct job_nest *nest, struct value *const *sum, struct value *lanes)
+{
+	const struct engine *engine = nest->engine;
+	struct process *p = nest->p;
+	const struct type *whole = pair_of(engine, type_integer(p->module, 32));
+	struct value **product =
+	        ARENA_ARRAY(p->module->arena, struct value *, engine->tokens_per_cycle);
+	struct value *wide = make_op(p, OP_EXTSI, whole, 1, &lanes);
+	for (int q = 0; q < engine->tokens_per_cycle; q++)
+		product[q] = make_op(p, OP_MULI, whole, 2, (struct value *[2]){ sum[q], wide });
+	if (engine->tokens_per_cycle == 1)
+		return product[0];
+	return make_op(p, OP_JOIN_LANES, engine->whole, engine->tokens_per_cycle, product);
+}
+
+static void correct_sums(
+        const struct job_nest *nest, const struct scales *scales, struct value *place)
+{
+	const struct engine *engine = nest->engine;
+	struct value *word[PES_PER_PORT_MOST];
+	for (int i = 0; i < engine->pes_per_port; i++)
+		word[i] = engine_pop_word(nest, -1, scales->zeros[i]);
+	struct value **sum = group_numbers(nest, &scales->sums, place);
+	if (!engine->streams_groups)
+		engine_prefetch_group(nest, &scales->sums);
+	for (int i = 0; i < scales->pairs; i++)
+		make_push(nest->p, NULL,
+		        zero_products(nest, sum, pair_lanes(engine, nest->p, word, i)),
+		        scales->corrections[i]);
+}
+
 static void scale_job(
         const struct engine *engine, struct process *p, const struct job *job, void *context)
 {
 	const struct scales *scales = context;
 	if (!engine->streams_groups)
 		engine_load_first_group(engine, p, job, &scales->source);
+	if (!engine->streams_groups && scales->zeros)
+		engine_load_first_group(engine, p, job, &scales->sums);
 	struct job_nest nest = engine_open_job(engine, p, job);
 	struct value *word[PES_PER_PORT_MOST];
 	struct value *place = engine->streams_groups ? NULL : engine_group_address(&nest);
 	for (int i = 0; i < engine->pes_per_port; i++)
 		word[i] = engine_pop_word(&nest, -1, scales->words[i]);
-	struct value **own = activation_scales(&nest, &scales->source, place);
+	struct value **own = group_numbers(&nest, &scales->source, place);
 	if (!engine->streams_groups)
 		engine_prefetch_group(&nest, &scales->source);
 	for (int i = 0; i < scales->pairs; i++)
-		make_push(p, NULL, scale_products(&nest, own, pair_scales(engine, p, word, i)),
+		make_push(p, NULL, scale_products(&nest, own, pair_lanes(engine, p, word, i)),
 		        scales->out[i]);
+	if (scales->zeros)
+		correct_sums(&nest, scales, place);
 	process_close(p, nest.loops);
+}
+
+/* What a scaler needs for zero points. */
+static void add_correction(
+        const struct engine *engine, struct process *p, struct scales *scales, int number)
+{
+	struct arena *arena = p->module->arena;
+	struct scaler_range of = engine_scaler_range(engine, number);
+	scales->zeros = ARENA_ARRAY(arena, struct value *, engine->pes_per_port);
+	scales->corrections = ARENA_ARRAY(arena, struct value *, scales->pairs);
+	for (int i = 0; i < engine->pes_per_port; i++)
+		scales->zeros[i] =
+		        process_argument(p, engine->zeros[number * engine->pes_per_port + i],
+		                i ? text_format(arena, "z%d", i) : "z");
+	for (int i = of.first; i < of.end; i++)
+		scales->corrections[i - of.first] = process_argument(p, engine->corrections[i],
+		        text_format(arena, "zero%d", i * engine->pes_per_pair));
+	scales->sums.buffer = engine_group_buffers(engine, p, "sums", type_integer(p->module, 32));
+	scales->sums.number = 1;
+	scales->sums.in = process_argument(p, engine->activation_sums[number], "x");
 }
 
 static void add_scaler(const struct engine *engine, struct value *const *words, int number)
@@ -486,6 +570,8 @@ static void add_scaler(const struct engine *engine, struct value *const *words, 
 		        text_format(p.module->arena, "pe%d", i * engine->pes_per_pair));
 	scales.source.buffer = engine_group_buffers(engine, &p, "scales", type_float(p.module, 32));
 	scales.source.in = process_argument(&p, engine->activation_scales[number], "s");
+	if (engine->zeros)
+		add_correction(engine, &p, &scales, number);
 	engine_each_pipeline(engine, &p, scale_job, &scales);
 	process_finish(&p);
 }
@@ -541,6 +627,23 @@ static bool has_pes_for_results(const struct engine *engine)
 	        engine->ports);
 }
 
+/* FIFOs of what is subtracted from the sums because of zero points */
+static void add_correction_fifos(struct engine *engine)
+{
+	struct module *module = engine->design->module;
+	const struct type *whole = type_integer(module, 32);
+	engine->whole = vector_of(module, whole, engine->pes_per_pair * engine->tokens_per_cycle);
+	if (!engine->jobs.data[0].contract.zero)
+		return;
+	engine->corrections =
+	        add_pair_fifos(engine, "s_correction", engine->whole, LINK_FIFO_WORDS);
+	engine->activation_sums =
+	        ARENA_ARRAY(module->arena, struct value *, engine_scalers(engine));
+	for (int i = 0; i < engine_scalers(engine); i++)
+		engine->activation_sums[i] =
+		        engine_fifo(engine, "s_group_sums", whole, LINK_FIFO_WORDS);
+}
+
 /* types and FIFOs between the processes of the engine, but for those of weights */
 static void add_fifos(struct engine *engine)
 {
@@ -561,6 +664,7 @@ static void add_fifos(struct engine *engine)
 	for (int i = 0; i < engine_scalers(engine); i++)
 		engine->activation_scales[i] =
 		        engine_fifo(engine, "s_scales", scalar, LINK_FIFO_WORDS);
+	add_correction_fifos(engine);
 	engine->sums = add_pair_fifos(engine, "s_sums", engine->real, sum_fifo_depth(engine));
 	engine->collected = engine->serializes_tokens
 	        ? add_pair_fifos(engine, "s_token_sums", pair_word(engine, 32), LINK_FIFO_WORDS)

@@ -9,7 +9,8 @@ struct pe_pair {
 	int first;
 	/* channels: [pes_per_pair] words of weights; products of scales; sums */
 	struct value **weights, *scale, *out;
-	struct value *sums; /* array: the sums of a block */
+	struct value *correction; /* channel; NULL: weights have no zero points */
+	struct value *sums;       /* array: the sums of a block */
 };
 
 struct pe_process {
@@ -52,6 +53,9 @@ static struct value *group_products(
 	if (dots > 1)
 		word = make_op(p, OP_JOIN_LANES,
 		        type_shaped(p->module, TYPE_VECTOR, 1, &all, whole), dots, sum);
+	if (pe_pair->correction)
+		word = make_op(p, OP_SUBI, engine->whole, 2,
+		        (struct value *[2]){ word, make_pop(p, NULL, pe_pair->correction) });
 	return make_op(p, OP_SITOFP, engine->real, 1, &word);
 }
 
@@ -122,6 +126,10 @@ static void add_operands(const struct engine *engine, struct process *p, struct 
 		        text_format(arena, "w%d", name + i));
 	pe_pair->scale = process_argument(p, engine->scale_products[number],
 	        only ? "scale" : text_format(arena, "scale%d", number % engine->pairs_per_process));
+	if (engine->corrections)
+		pe_pair->correction = process_argument(p, engine->corrections[number],
+		        only ? "zero"
+		             : text_format(arena, "zero%d", number % engine->pairs_per_process));
 }
 
 int lower_pe(const struct engine *engine, int number)

@@ -1,5 +1,6 @@
-/* Weights and scales of the matmul engine: their order in memory, which is the order of use, and
- * the processes that load them. */
+/* Weights, scales and zero points of the matmul engine: their order in memory, which is the order
+ * of use, and the processes that load them. A word of memory has the zero points of several rows of
+ * all PEs, so their port has few words: one process loads these, another one splits them. */
 #include "predict/resource.h"
 #include "engine/engine.h"
 #include <string.h>
@@ -20,6 +21,7 @@
 /* f16 in a word of a port: a scale for each PE, if every port had one */
 #define SCALE_LANES 32
 #define IMAGE_LOOPS 4
+#define ROW_FIFO_WORDS 32 /* depth of FIFOs of zero points: one LUT per bit */
 
 /* words of a job in the buffer of a port. pe: the first PE of its loader; -1: scales, of all */
 static int64_t port_words(const struct engine *engine, const struct job *job, int pe)
@@ -163,11 +165,11 @@ static const struct attr *weight_segment(
 	return image_segment(engine->design, &place, &image, 0, contract->size);
 }
 
-/* a word of scales: one for each PE, or for the n-th PE of each port */
-static const struct attr *scale_segment(
-        const struct engine *engine, const struct job *job, const struct buffer_part *at)
+/* a word of scales or zero points: one for each PE, or for the n-th PE of each port; index: the
+ * tensor that has them */
+static const struct attr *lanes_segment(
+        const struct engine *engine, const struct job *job, const struct buffer_part *at, int index)
 {
-	const struct contract *contract = &job->contract;
 	struct image image = image_in_order(engine, job, at->part,
 	        (struct word_layout){ 1, SCALE_LANES, engine->pes_per_port });
 	set_runs(engine, job, -1, SCALE_LANES, &image);
@@ -175,9 +177,20 @@ static const struct attr *scale_segment(
 	int64_t *lanes = image.order.condition + image.order.conditions++ * (image.order.dims + 2);
 	lanes[image.order.dims] = 1;
 	lanes[image.order.dims + 1] = engine->ports;
-	const struct segment_place place = { .index = contract->scale[at->layer]->index,
-		.offset = at->offset };
+	const struct segment_place place = { .index = index, .offset = at->offset };
 	return image_segment(engine->design, &place, &image, 0, SCALE_LANES);
+}
+
+static const struct attr *scale_segment(
+        const struct engine *engine, const struct job *job, const struct buffer_part *at)
+{
+	return lanes_segment(engine, job, at, job->contract.scale[at->layer]->index);
+}
+
+static const struct attr *zero_segment(
+        const struct engine *engine, const struct job *job, const struct buffer_part *at)
+{
+	return lanes_segment(engine, job, at, job->contract.zero[at->layer]->index);
 }
 
 /* FIFOs that take the words of a port in rotation */
@@ -193,17 +206,30 @@ struct loaded_words {
 	struct value **port;   /* [ports] */
 	int parts;             /* processes that get a part of each word */
 	struct outlet *outlet; /* [ports][parts] */
+	int rows; /* rows of a word: those of a stack of jobs begin with a word of their own */
 	/* job whose words start at `base`; each layer's start `pitch` after those of the
 	 * layer before */
 	int first;
 	int64_t base, pitch;
 };
 
-static int64_t words_between(const struct engine *engine, int pe, int first, int end)
+/* words of a stack of jobs, from job `first` on */
+static int64_t stack_words(const struct engine *engine, int pe, int first)
 {
 	int64_t words = 0;
-	for (int i = first; i < end; i++)
+	for (int i = first, end = engine_stack_end(engine, first); i < end; i++)
 		words += port_words(engine, &engine->jobs.data[i], pe);
+	return words;
+}
+
+static int64_t words_between(
+        const struct engine *engine, const struct loaded_words *w, int first, int end)
+{
+	int64_t words = 0;
+	for (int i = first; i < end && w->rows == 1; i++)
+		words += port_words(engine, &engine->jobs.data[i], w->pe);
+	for (int i = first; i < end && w->rows > 1; i = engine_stack_end(engine, i))
+		words += (stack_words(engine, w->pe, i) + w->rows - 1) / w->rows;
 	return words;
 }
 
@@ -225,12 +251,26 @@ static struct value *scaler_lanes(
 	        end - first, part);
 }
 
-/* rotation: [fifos] does the word go to this FIFO? */
+/* selected: [fifos] does the word go to this FIFO? NULL: it always does */
 static void push_to_selected(struct process *p, const struct outlet *outlet, struct value *word,
         struct value *const *selected)
 {
 	for (int i = 0; i < outlet->fifos; i++)
-		make_push(p, outlet->fifos > 1 ? selected[i] : NULL, word, outlet->fifo[i]);
+		make_push(p, selected[i], word, outlet->fifo[i]);
+}
+
+/* Sends a word, or its part for each scaler. outlet: [parts] */
+static void push_parts(const struct job_walk *walk, int parts, const struct outlet *outlet,
+        struct value *word, struct value *const *selected)
+{
+	const struct engine *engine = walk->engine;
+	struct process *p = walk->p;
+	for (int k = 0; k < parts; k++) {
+		struct value *part = word;
+		if (parts > 1)
+			part = scaler_lanes(engine, p, word, engine_scaler_range(engine, k));
+		push_to_selected(p, &outlet[k], part, selected);
+	}
 }
 
 static bool interleaves_pes(const struct loaded_words *w)
@@ -249,9 +289,9 @@ static void add_words(
 {
 	const struct loaded_words *w = context;
 	bool whole = w->read && first == w->first && end == engine_loop_end(engine, first);
-	int64_t all = words_between(engine, w->pe, first, end);
-	int64_t base = w->base + p->layers_before * w->pitch +
-	        words_between(engine, w->pe, w->first, first);
+	int64_t all = words_between(engine, w, first, end);
+	int64_t base =
+	        w->base + p->layers_before * w->pitch + words_between(engine, w, w->first, first);
 	struct value *from = NULL;
 	if (!whole && w->read)
 		from = p->layer ? make_address(p, 1, &p->layer, &w->pitch, base)
@@ -263,7 +303,7 @@ static void add_words(
 	if (!whole)
 		process_mark(p, KEY_STREAM_DATAPATH);
 	process_pipeline(p, 1);
-	struct value *selected[PES_PER_PORT_MOST];
+	struct value *selected[PES_PER_PORT_MOST] = { NULL };
 	struct value *rotation = interleaves_pes(w)
 	        ? make_divided(p, OP_REMSI, counter[0], engine->pes_per_port)
 	        : NULL;
@@ -274,13 +314,8 @@ static void add_words(
 	for (int i = 0; i < w->ports; i++) {
 		struct value *word =
 		        w->read ? make_load(p, w->port[i], address) : make_pop(p, NULL, w->port[i]);
-		for (int k = 0; k < w->parts; k++) {
-			struct value *part = word;
-			if (w->parts > 1)
-				part = scaler_lanes(
-				        engine, p, word, engine_scaler_range(engine, k));
-			push_to_selected(p, &w->outlet[i * w->parts + k], part, selected);
-		}
+		push_parts(&(struct job_walk){ engine, p, NULL, NULL }, w->parts,
+		        &w->outlet[i * w->parts], word, selected);
 	}
 	process_close(p, 1);
 }
@@ -291,7 +326,7 @@ static void add_run(const struct engine *engine, struct process *p, struct loade
 {
 	int64_t layers = engine->jobs.data[first].layers;
 	words->first = first;
-	words->pitch = words_between(engine, words->pe, first, end);
+	words->pitch = words_between(engine, words, first, end);
 	engine_walk_loop(&(struct job_walk){ engine, p, add_words, words }, first, true);
 	words->base += words->pitch * (layers ? layers : 1);
 }
@@ -317,6 +352,8 @@ struct filling {
 	segment_of *segment;
 	/* elements so far; where a stack starts; elements of a group of it so far */
 	int64_t elements, stack, above;
+	/* elements of a row; elements at whose multiples the rows of a stack begin */
+	int64_t each, unit;
 	VEC(const struct attr *) segments;
 };
 
@@ -324,13 +361,15 @@ static void fill_job(
         const struct engine *engine, struct filling *f, const struct job *job, int layer)
 {
 	struct block_run part[WORD_PARTS];
+	f->elements =
+	        job->rows_stacked ? f->elements : (f->elements + f->unit - 1) / f->unit * f->unit;
 	f->stack = job->rows_stacked ? f->stack : f->elements;
 	f->above = job->rows_stacked ? f->above : 0;
 	int64_t at = f->stack + f->above;
 	int64_t before = f->elements;
 	for (int n = 0, parts = parts_of(engine, job, f->first_pe, part); n < parts; n++) {
 		int64_t own = part[n].blocks * job->contract.groups * part[n].rows *
-		        engine->pes_per_port * type_elements(f->word);
+		        engine->pes_per_port * f->each;
 		const struct buffer_part where = { &part[n], job->contract.layers ? layer : 0,
 			f->pe, at };
 		VEC_PUSH(engine->design->module->arena, &f->segments,
@@ -351,7 +390,8 @@ static void fill_buffer(const struct engine *engine, struct filling *f)
 			for (int i = first; i < end; i++)
 				fill_job(engine, f, &engine->jobs.data[i], layer);
 	}
-	design_buffer(engine->design, f->name, f->word, f->elements / type_elements(f->word),
+	int64_t lanes = type_elements(f->word);
+	design_buffer(engine->design, f->name, f->word, (f->elements + lanes - 1) / lanes,
 	        attr_array(engine->design->module, (int)f->segments.count, f->segments.data));
 }
 
@@ -364,6 +404,7 @@ struct loader {
 	/* parts of a word: several, if each scaler gets its own */
 	int parts;
 	struct outlet *outlet; /* [ports][parts] */
+	int rows;              /* rows of a word */
 };
 
 int64_t weight_prefetch_words(const struct platform *platform)
@@ -428,7 +469,8 @@ static void add_weight_process(const struct engine *engine, const struct loader 
 		.pe = loader->number < 0
 		        ? -1
 		        : engine_loader_first_pe(engine, loader->number * engine->pes_per_port),
-		.parts = loader->parts };
+		.parts = loader->parts,
+		.rows = loader->rows };
 	int outs = 0;
 	int number = 0;
 	for (int i = 0; i < loader->ports * loader->parts; i++)
@@ -463,14 +505,16 @@ static void load_in_order(const struct engine *engine, const struct loader *load
 		        port_name(engine, loader, i), false);
 	add_weight_process(engine, loader, "load", port);
 	for (int i = 0; i < loader->ports; i++) {
-		design_mark_port(
-		        engine->design, port_name(engine, loader, i), KEY_STREAM_LOADER, "engine");
+		design_mark_port(engine->design, port_name(engine, loader, i), KEY_STREAM_LOADER,
+		        loader->rows > 1 ? "zeros" : "engine");
 		int first = loader->number < 0 ? -1 : loader->number * engine->pes_per_port;
 		fill_buffer(engine,
 		        &(struct filling){ .name = port_name(engine, loader, i),
 		                .word = loader->word,
 		                .pe = first < 0 ? 0 : first + i * engine->pes_per_port,
 		                .first_pe = first,
+		                .each = type_elements(loader->word) / loader->rows,
+		                .unit = loader->rows > 1 ? type_elements(loader->word) : 1,
 		                .segment = loader->segment });
 	}
 }
@@ -562,8 +606,8 @@ static struct outlet *load_weights(const struct engine *engine)
 	const struct type *word = weight_word(engine);
 	for (int i = 0, end; i < engine->ports; i = end) {
 		end = engine_loader_end_port(engine, i);
-		struct loader loader = { "engine", word, i, end - i, weight_segment, 1,
-			&outlets[i] };
+		struct loader loader = { "engine", word, i, end - i, weight_segment, 1, &outlets[i],
+			1 };
 		for (int k = i; k < end; k++)
 			outlets[k] =
 			        port_outlet(engine, port_name(engine, &loader, k - i), word, k);
@@ -580,7 +624,7 @@ static struct outlet *load_scales(const struct engine *engine)
 	struct outlet *outlets = ARENA_ARRAY(module->arena, struct outlet, parts);
 	struct loader loader = { "engine_scales",
 		vector_of(module, type_float(module, 16), SCALE_LANES), -1, 1, scale_segment, parts,
-		outlets };
+		outlets, 1 };
 	for (int i = 0; i < parts; i++) {
 		struct scaler_range of = engine_scaler_range(engine, i);
 		int64_t lanes = (of.end - of.first) * engine->pes_per_pair / engine->pes_per_port;
@@ -589,6 +633,92 @@ static struct outlet *load_scales(const struct engine *engine)
 		        of.first * engine->pes_per_pair / engine->pes_per_port);
 	}
 	load_in_order(engine, &loader);
+	return outlets;
+}
+
+/* The process that splits words of zero points into rows. */
+struct row_splitter {
+	struct loaded_words words; /* port[0]: channel with words of several rows */
+	const struct type *row;
+};
+
+static void split_rows(
+        const struct engine *engine, struct process *p, int first, int end, void *context)
+{
+	const struct row_splitter *s = context;
+	for (int i = first; i < end; i = engine_stack_end(engine, i)) {
+		int64_t rows = stack_words(engine, -1, i);
+		int64_t words = (rows + s->words.rows - 1) / s->words.rows;
+		const int64_t pitch[2] = { s->words.rows, 1 };
+		struct value *counter[2];
+		counter[0] = process_loop_value(p, make_unshared_index(p, words));
+		process_mark(p, KEY_STREAM_DATAPATH);
+		counter[1] = process_loop_value(p, make_unshared_index(p, s->words.rows));
+		process_pipeline(p, 1);
+		struct value *word = make_pop(p, make_equal(p, counter[1], 0), s->words.port[0]);
+		struct value *part[2] = { word, counter[1] };
+		struct value *row = make_op(p, OP_SPLIT_LANES, s->row, 2, part);
+		struct value *bound = make_unshared_index(p, rows);
+		struct value *valid = make_below(p, make_address(p, 2, counter, pitch, 0), bound);
+		struct value *selected[PES_PER_PORT_MOST] = { valid };
+		struct value *pe = engine->pes_per_port > 1
+		        ? make_divided(p, OP_REMSI, counter[1], engine->pes_per_port)
+		        : NULL;
+		for (int k = 0; pe && k < engine->pes_per_port; k++)
+			selected[k] = make_and(p, valid, make_equal(p, pe, k));
+		push_parts(&(struct job_walk){ engine, p, NULL, NULL }, s->words.parts,
+		        s->words.outlet, row, selected);
+		process_close(p, 2);
+	}
+}
+
+static void add_row_splitter(const struct engine *engine, struct value *words,
+        const struct type *row, int rows, const struct outlet *outlet)
+{
+	struct arena *arena = engine->design->module->arena;
+	struct process p = engine_process(engine, "split_engine_zeros");
+	int parts = engine_scalers(engine);
+	struct value *port = process_argument(&p, words, "m");
+	struct row_splitter s = { .words = { .port = &port, .parts = parts, .rows = rows },
+		.row = row };
+	s.words.outlet = ARENA_ARRAY(arena, struct outlet, parts);
+	for (int k = 0; k < parts; k++) {
+		s.words.outlet[k] = (struct outlet){ outlet[k].fifos,
+			ARENA_ARRAY(arena, struct value *, outlet[k].fifos) };
+		for (int i = 0; i < outlet[k].fifos; i++)
+			s.words.outlet[k].fifo[i] = process_argument(&p, outlet[k].fifo[i],
+			        text_format(arena, "y%d", k * engine->pes_per_port + i));
+	}
+	for (int first = 0; first < (int)engine->jobs.count; first = engine_loop_end(engine, first))
+		engine_walk_loop(&(struct job_walk){ engine, &p, split_rows, &s }, first, true);
+	process_finish(&p);
+}
+
+/* [engine_scalers]; the port is none of the last ones, which are those of the engine's words */
+static struct outlet *load_zeros(const struct engine *engine)
+{
+	struct module *module = engine->design->module;
+	int parts = engine_scalers(engine);
+	const struct type *scalar = engine->jobs.data[0].contract.zero[0]->type->element;
+	int rows = ENGINE_WORD_BITS / (SCALE_LANES * scalar->width);
+	const struct type *row = vector_of(module, scalar, SCALE_LANES);
+	struct outlet *outlets = ARENA_ARRAY(module->arena, struct outlet, parts);
+	struct outlet words = { 1, ARENA_NEW(module->arena, struct value *) };
+	struct loader loader = { "engine_zeros", vector_of(module, scalar, rows * SCALE_LANES), -1,
+		1, zero_segment, 1, &words, rows };
+	words.fifo[0] =
+	        prefetch_fifo(engine, loader.name, loader.word, prefetch_depth(engine) / rows);
+	load_in_order(engine, &loader);
+	for (int k = 0; k < parts; k++) {
+		struct scaler_range of = engine_scaler_range(engine, k);
+		int64_t lanes = (of.end - of.first) * engine->pes_per_pair / engine->pes_per_port;
+		outlets[k] = (struct outlet){ engine->pes_per_port,
+			ARENA_ARRAY(module->arena, struct value *, engine->pes_per_port) };
+		for (int i = 0; i < engine->pes_per_port; i++)
+			outlets[k].fifo[i] = engine_fifo(engine, "s_zeros",
+			        parts > 1 ? vector_of(module, scalar, lanes) : row, ROW_FIFO_WORDS);
+	}
+	add_row_splitter(engine, words.fifo[0], row, rows, outlets);
 	return outlets;
 }
 
@@ -604,6 +734,7 @@ static struct value **flat_fifos(
 
 void lower_weight_loaders(struct engine *engine)
 {
+	struct outlet *zeros = engine->jobs.data[0].contract.zero ? load_zeros(engine) : NULL;
 	struct outlet *weights = load_weights(engine);
 	struct outlet *scales = load_scales(engine);
 	int scalers = engine_scalers(engine);
@@ -612,13 +743,14 @@ void lower_weight_loaders(struct engine *engine)
 		if (weights[i].fifos < engine->pes_per_port)
 			add_distributor(engine,
 			        (struct loader){ "engine", weight_word(engine), i, end - i, NULL, 1,
-			                &weights[i] });
+			                &weights[i], 1 });
 	}
 	for (int i = 0; i < scalers; i++)
 		if (scales[i].fifos < engine->pes_per_port)
 			add_distributor(engine,
 			        (struct loader){ "engine_scales", scales[i].fifo[0]->type->element,
-			                -1, 1, NULL, 1, &scales[i] });
+			                -1, 1, NULL, 1, &scales[i], 1 });
 	engine->weights = flat_fifos(engine, weights, engine->ports);
 	engine->weight_scales = flat_fifos(engine, scales, scalers);
+	engine->zeros = zeros ? flat_fifos(engine, zeros, scalers) : NULL;
 }

@@ -12,9 +12,12 @@
 /* tokens per cycle of launches of few tokens, as a batch: more would take PEs, and with them the
  * ports that bring weights */
 #define FEW_TOKENS_PER_CYCLE 2
+/* operand of a scaled sum that is the zero points of weights; the groups' sums of x follow */
+#define ZERO_OPERAND 3
 
 struct pair {
 	struct op *sums, *scaled;
+	bool zeros;              /* weights have zero points */
 	int group, inner, token; /* loops of both kernels, -1: not found */
 	int64_t groups, outputs, tokens, size;
 };
@@ -68,6 +71,16 @@ static void tidy_alike(struct module *module, struct op *sums, struct op *scaled
 	kernel_tidy(module, scaled);
 }
 
+/* Is the scaled sum (float)(d - z * Σ x) * …, with the x of the sum d? */
+static bool has_zeros(const struct op *scaled, const struct op *sums)
+{
+	if (scaled->operands <= ZERO_OPERAND + 1 ||
+	        !body_uses_operand(&scaled->kernel->update, ZERO_OPERAND))
+		return false;
+	const struct op *maker = scaled->operand[ZERO_OPERAND + 1]->def;
+	return maker && maker->code == OP_KERNEL && maker->operand[0] == sums->operand[0];
+}
+
 /* bits: of the engine's weights, whose words are all of one type */
 static bool match_pair(int bits, struct module *module, struct op *op, struct pair *pair)
 {
@@ -78,7 +91,9 @@ static bool match_pair(int bits, struct module *module, struct op *op, struct pa
 	        maker->result[0]->uses != 1)
 		return false;
 	tidy_alike(module, maker, op);
-	*pair = (struct pair){ .sums = maker, .scaled = op };
+	*pair = (struct pair){ .sums = maker, .scaled = op, .zeros = has_zeros(op, maker) };
+	if (body_uses_operand(&op->kernel->update, ZERO_OPERAND) && !pair->zeros)
+		return false;
 	if (!find_loops(pair) || type_scalar(maker->operand[1]->type)->width != bits ||
 	        pair->size * bits != ENGINE_WORD_BITS)
 		return false;
@@ -93,18 +108,23 @@ static bool match_pair(int bits, struct module *module, struct op *op, struct pa
 	        has_strides(pair, &sums[1], outputs * size, size, 0) &&
 	        has_strides(pair, &scaled[1], 1, 0, groups) &&
 	        has_strides(pair, &scaled[2], outputs, 1, 0) &&
+	        (!pair->zeros ||
+	                (has_strides(pair, &scaled[ZERO_OPERAND], outputs, 1, 0) &&
+	                        has_strides(pair, &scaled[ZERO_OPERAND + 1], 1, 0, groups))) &&
 	        has_strides(pair, &op->kernel->result, 0, 1, outputs);
 }
 
 static void replace_pair(struct module *module, struct pair *pair)
 {
 	struct op *scaled = pair->scaled;
+	struct op *group_sums = pair->zeros ? scaled->operand[ZERO_OPERAND + 1]->def : NULL;
 	if (scaled->kernel->post.count)
 		kernel_split_epilogue(module, scaled);
-	struct value *operand[4] = { pair->sums->operand[0], scaled->operand[1],
-		pair->sums->operand[1], scaled->operand[2] };
-	struct op *op = op_new(
-	        module, OP_CONTRACT, scaled->location, 4, operand, 1, &scaled->result[0]->type);
+	struct value *operand[5] = { pair->sums->operand[0], scaled->operand[1],
+		pair->sums->operand[1], scaled->operand[2],
+		pair->zeros ? scaled->operand[ZERO_OPERAND] : NULL };
+	struct op *op = op_new(module, OP_CONTRACT, scaled->location, pair->zeros ? 5 : 4, operand,
+	        1, &scaled->result[0]->type);
 	struct contract contract;
 	if (pair->tokens > 1)
 		attr_set(module, op, KEY_TOKENS, attr_integer(module, pair->tokens));
@@ -115,6 +135,9 @@ static void replace_pair(struct module *module, struct pair *pair)
 	ir_replace(module_main(module)->region[0], scaled->result[0], op->result[0]);
 	op_remove(pair->sums);
 	op_remove(scaled);
+	/* the engine's feed sums a group up itself */
+	if (group_sums && !--group_sums->result[0]->uses)
+		op_remove(group_sums);
 }
 
 static void map_block(int bits, struct module *module, struct block *block)

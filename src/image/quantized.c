@@ -25,6 +25,8 @@ const struct quantized *quantized_read(struct arena *arena, const struct attr *f
 	*quantized = (struct quantized){ .source = name->text,
 		.type = type->type,
 		.scales = text_same(part->text, "scale"),
+		.zeros = text_same(part->text, "zero"),
+		.has_zeros = attr_item(from, KEY_ZERO_POINTS) != NULL,
 		.cast = text_same(part->text, "cast"),
 		.bits = (int)bits->integer,
 		.axis = (int)axis->integer,
@@ -63,6 +65,8 @@ static const char *part_name(const struct quantized *quantized)
 		return "bias";
 	if (quantized->cast)
 		return "cast";
+	if (quantized->zeros)
+		return "zero";
 	return quantized->scales ? "scale" : "q";
 }
 
@@ -75,7 +79,7 @@ const struct attr *quantized_attr(struct module *module, const struct quantized 
 		limits[c] = attr_integers(
 		        module, from->dims + 1, from->condition + c * (from->dims + 1));
 	const struct folded_bias *folded_bias = &quantized->folded_bias;
-	struct named items[14] = {
+	struct named items[15] = {
 		{ key_name(KEY_NAME), attr_string(module, quantized->source) },
 		{ key_name(KEY_TYPE), attr_type(module, quantized->type) },
 		{ key_name(KEY_PART), attr_string(module, part_name(quantized)) },
@@ -89,13 +93,16 @@ const struct attr *quantized_attr(struct module *module, const struct quantized 
 		{ key_name(KEY_STRIDES), attr_integers(module, from->dims, from->stride) },
 		{ key_name(KEY_CONDITIONS), attr_array(module, from->conditions, limits) },
 	};
+	int count = 12;
+	if (quantized->has_zeros)
+		items[count++] = (struct named){ key_name(KEY_ZERO_POINTS), attr_unit(module) };
 	if (!folded_bias->bias)
-		return attr_dictionary(module, 12, items);
-	items[12] = (struct named){ key_name(KEY_BIAS),
+		return attr_dictionary(module, count, items);
+	items[count++] = (struct named){ key_name(KEY_BIAS),
 		tensor_attr(module, folded_bias->bias, folded_bias->bias_type) };
-	items[13] = (struct named){ key_name(KEY_VECTOR),
+	items[count++] = (struct named){ key_name(KEY_VECTOR),
 		tensor_attr(module, folded_bias->vector, folded_bias->vector_type) };
-	return attr_dictionary(module, 14, items);
+	return attr_dictionary(module, count, items);
 }
 
 static bool same_numbers(const int64_t *left, const int64_t *right, int count)
@@ -282,18 +289,22 @@ static int64_t scale_index(const struct quantized *quantized, int64_t address)
 	return index;
 }
 
-void quantized_import(const struct quantized *quantized, const void *integers,
-        const void *source_scales, int8_t *values, uint16_t *scales)
+void quantized_import(const struct quantized *quantized, const struct rounded_weight *from,
+        struct quantized_parts to)
 {
-	struct segment from = quantized->from;
-	from.host_bytes = from.image_bytes = 1;
-	if (values)
-		segment_pack(&from, integers, values, 0, 0, segment_elements(&from));
-	for (int64_t s = 0, count = quantized_scales(quantized); scales && s < count; s++) {
+	struct segment order = quantized->from;
+	order.host_bytes = order.image_bytes = 1;
+	if (to.values)
+		segment_pack(&order, from->integers, to.values, 0, 0, segment_elements(&order));
+	int64_t count = to.scales || to.zeros ? quantized_scales(quantized) : 0;
+	for (int64_t s = 0; s < count; s++) {
 		int64_t address = run_address(quantized, run_of(quantized, s, 0));
-		memcpy(&scales[s],
-		        (const char *)source_scales + 2 * scale_index(quantized, address),
-		        sizeof *scales);
+		int64_t at = scale_index(quantized, address);
+		if (to.scales)
+			memcpy(&to.scales[s], (const char *)from->scales + 2 * at,
+			        sizeof *to.scales);
+		if (to.zeros)
+			to.zeros[s] = from->zeros ? ((const int8_t *)from->zeros)[at] : 0;
 	}
 }
 
@@ -311,21 +322,22 @@ bool quantized_folded_bias(const struct quantized *quantized,
 	const int64_t *trip = quantized->from.trip;
 	const int64_t one[3] = { 1, trip[1], trip[2] };
 	const int64_t count = type_elements(quantized->folded_bias.vector_type);
+	const struct quantized_parts part = sources->row;
 	struct quantized row = *quantized;
 	row.from.trip = one;
 	for (int64_t n = 0; n < trip[0]; n++) {
 		row.from.base = quantized->from.base + n * quantized->from.stride[0];
 		if (!sources->weight)
-			quantized_import(&row, sources->integers, sources->source_scales,
-			        sources->values, sources->scales);
-		else if (!quantized_round(
-		                 &row, sources->weight, sources->values, sources->scales, stop))
+			quantized_import(&row, &sources->rounded, part);
+		else if (!quantized_round(&row, sources->weight, part.values, part.scales, stop))
 			return false;
 		double sum = (double)number_at(sources->bias, n);
-		for (int64_t k = 0; k < count; k++)
-			sum += (double)st_f16_value(
-			               sources->scales[k / quantized->group / quantized->shared]) *
-			        sources->values[k] * (double)number_at(sources->vector, k);
+		for (int64_t k = 0; k < count; k++) {
+			int64_t s = k / quantized->group / quantized->shared;
+			int integer = part.values[k] - (sources->weight ? 0 : part.zeros[s]);
+			sum += (double)st_f16_value(part.scales[s]) * integer *
+			        (double)number_at(sources->vector, k);
+		}
 		to[n] = (float)sum;
 	}
 	return true;

@@ -17,8 +17,11 @@ struct folded_bias {
 struct quantized {
 	const char *source;      /* name of the weight in the model */
 	const struct type *type; /* its type */
-	bool scales;             /* the f16 scales, not the integers */
-	bool cast;               /* neither: the numbers converted to another float type */
+	/* the f16 scales, the zero points or the numbers in another float type; none of these: the
+	 * integers */
+	bool scales, zeros, cast;
+	/* numbers that share a scale have a zero point too: (integer - zero point) * scale */
+	bool has_zeros;
 	int bits;
 	int axis;      /* dim of the weight along which runs lie; -1: not along a single dim */
 	int64_t group; /* numbers per run */
@@ -43,17 +46,30 @@ int64_t quantized_scales(const struct quantized *quantized);
 bool quantized_round(const struct quantized *quantized, const void *weight, int8_t *values,
         uint16_t *scales, const volatile sig_atomic_t *stop);
 
-/* The same for a weight that was rounded elsewhere: integers in the shape of the weight, f16 scales
- * in that shape with groups in place of dim `axis`. */
-void quantized_import(const struct quantized *quantized, const void *integers,
-        const void *source_scales, int8_t *values, uint16_t *scales);
-/* The folded bias to[n] = bias[n] + Σ_k, for runs in rows as the trips [outputs][groups][group]
- * say. weight: f32, or NULL: integers and source_scales hold the rounded weight. values, scales:
- * scratch for the numbers and scales of one row. false: as quantized_round. */
-struct folded_bias_sources {
-	const void *weight, *integers, *source_scales, *bias, *vector;
+/* A weight that was rounded elsewhere: integers in its shape, f16 scales and int8 zero points in
+ * that shape with groups in place of dim `axis`. zeros: NULL: all are 0. */
+struct rounded_weight {
+	const void *integers, *scales, *zeros;
+};
+
+/* What is derived from a weight: values: [runs * group]; scales, zeros: [quantized_scales]. Those
+ * that are NULL are not wanted. */
+struct quantized_parts {
 	int8_t *values;
 	uint16_t *scales;
+	int8_t *zeros;
+};
+
+/* The same as quantized_round for a weight that was rounded elsewhere. */
+void quantized_import(const struct quantized *quantized, const struct rounded_weight *from,
+        struct quantized_parts to);
+/* The folded bias to[n] = bias[n] + Σ_k, for runs in rows as the trips [outputs][groups][group]
+ * say. weight: f32, or NULL: `rounded` holds it. row: scratch for one row. false: as
+ * quantized_round. */
+struct folded_bias_sources {
+	const void *weight, *bias, *vector;
+	struct rounded_weight rounded;
+	struct quantized_parts row;
 };
 bool quantized_folded_bias(const struct quantized *quantized,
         const struct folded_bias_sources *sources, float *to, const volatile sig_atomic_t *stop);

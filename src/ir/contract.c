@@ -37,8 +37,19 @@ static bool all_tensors(const struct contract *contract, int count)
 		        type_elements(weight) != scales * contract->size ||
 		        type_elements(scale) != scales)
 			return false;
+		const struct type *zero = contract->zero ? contract->zero[i]->type : NULL;
+		if (zero &&
+		        (zero != contract->zero[0]->type || zero->kind != TYPE_TENSOR ||
+		                zero->element != weight->element || type_elements(zero) != scales))
+			return false;
 	}
 	return true;
+}
+
+/* Tensors of a layer: weights, scales and, behind these, zero points. */
+static int layer_tensors(const struct op *op)
+{
+	return is_integers(type_scalar(op->operand[op->operands - 1]->type), 1, 8) ? 3 : 2;
 }
 
 int64_t engine_result_lanes(int64_t uses)
@@ -57,8 +68,9 @@ int64_t contract_lanes(const struct op *op)
 bool contract_of(const struct op *op, struct contract *contract)
 {
 	int first = op->operands > 2 && op->operand[2]->type->kind == TYPE_INDEX ? 3 : 2;
-	int count = (op->operands - first) / 2;
-	if (count < 1 || op->operands != first + 2 * count || op->results != 1 ||
+	int each = op->operands > first + 1 ? layer_tensors(op) : 2;
+	int count = (op->operands - first) / each;
+	if (count < 1 || op->operands != first + each * count || op->results != 1 ||
 	        (first == 2 && count != 1))
 		return false;
 	const struct type *x = op->operand[0]->type;
@@ -70,7 +82,8 @@ bool contract_of(const struct op *op, struct contract *contract)
 	*contract = (struct contract){ .layers = first == 3 ? count : 0,
 		.layer = first == 3 ? op->operand[2] : NULL,
 		.weight = op->operand + first,
-		.scale = op->operand + first + count };
+		.scale = op->operand + first + count,
+		.zero = each > 2 ? op->operand + first + 2 * count : NULL };
 	contract->tokens = attr_integer_or(op, KEY_TOKENS, 1);
 	contract->tokens_per_cycle = (int)attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1);
 	contract->pes_per_port = (int)attr_integer_or(op, KEY_PES_PER_PORT, 1);

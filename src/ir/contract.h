@@ -1,13 +1,14 @@
 /* stream.contract: a matrix product of quantized operands, one job of the matmul engine, for each
  * of `tokens` tokens t (one if the attribute is absent):
  *
- *     y[t, n] = Σ_g (float)(Σ_k x[t, g, k] * w[n, g, k]) * (s[t, g] * s'[n, g])
+ *     y[t, n] = Σ_g (float)(Σ_k x[t, g, k] * (w[n, g, k] - z[n, g])) * (s[t, g] * s'[n, g])
  *
  * with sums over k in i32 and over groups g in f32, in index order, from 0.
  *
  * Operands: x, its scales s, then at stream level inside a rolled layer loop the layer counter,
- * then the weights w and as many scale tensors s' (one of each per layer, else one). Weight (n, g,
- * k) lies at (g * outputs + n) * size + k, its scale at g * outputs + n.
+ * then the weights w, as many scale tensors s' and maybe as many tensors of zero points z, in the
+ * weights' type (one of each per layer, else one). Weight (n, g, k) lies at
+ * (g * outputs + n) * size + k, its scale and zero point at g * outputs + n. Without z all are 0.
  *
  * Attributes (src/ir/attrs.def):
  * - token_count: name of an integer input; only that many tokens are computed (ir/launch_tokens.h).
@@ -48,10 +49,11 @@ struct contract {
 	int64_t lanes; /* results in a word */
 	/* x and s are those of the previous contraction, read in a second pass */
 	bool same_input, second_pass;
-	bool single_block;                          /* all rows of a PE form one block */
-	const char *token_symbol;                   /* NULL: the token count is fixed */
-	struct value *layer;                        /* layer counter; NULL where layers is 0 */
-	struct value *const *weight, *const *scale; /* [layers or 1] tensors */
+	bool single_block;        /* all rows of a PE form one block */
+	const char *token_symbol; /* NULL: the token count is fixed */
+	struct value *layer;      /* layer counter; NULL where layers is 0 */
+	/* [layers or 1] tensors; zero NULL: all zero points are 0 */
+	struct value *const *weight, *const *scale, *const *zero;
 };
 
 #define PES_PER_PORT_MOST 2 /* maximum PEs that share a port */

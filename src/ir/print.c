@@ -13,7 +13,7 @@ struct printer {
 int operand_segments(enum op_code code)
 {
 	static const int segments[OP_COUNT] = { [OP_KERNEL] = KERNEL_OPERANDS,
-		[OP_CONTRACT] = 5,
+		[OP_CONTRACT] = 6,
 		[OP_LOAD] = 2,
 		[OP_GATHER] = 3,
 		[OP_STORE] = 3,

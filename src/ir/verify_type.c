@@ -255,7 +255,7 @@ static void check_contract(struct verifier *verifier, const struct op *op)
 	if (!contract_of(op, &contract))
 		wrong_types(verifier, op,
 		        "groups of i8 for each token, their f32 scales, weights of 4 to 8 bits and "
-		        "their f16 scales, for as many f32 sums");
+		        "their f16 scales, maybe zero points, for as many f32 sums");
 	else if (contract.token_symbol && !verify_symbol(verifier, contract.token_symbol))
 		verify_fail(verifier, op, "the attribute `rows` names no input of one integer");
 }

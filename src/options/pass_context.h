@@ -27,6 +27,7 @@ struct quant_scheme {
 	int embedding;  /* bits of gathered rows */
 	int64_t group;  /* weights along a reduction that share a scale; 0: all */
 	bool per_token; /* activations: one scale per token instead of one per group */
+	bool zeros;     /* weights that share a scale share a zero point as well */
 	int state;      /* bits of the KV cache; 16: bf16 */
 	/* rows before the past rows of a KV cache of bytes; 0: as many as a launch adds */
 	int64_t lead;

@@ -605,6 +605,21 @@ bool channel_has_time(int64_t engine_words, int64_t operand_words, int64_t extra
 	return operand_words + extra_words + extra_words / URGENT_SHARE <= engine_words;
 }
 
+/* Words of zero points are a quarter as many as the engine's words or half as many, and come at an
+ * even pace: the channel of narrow ports brings them, where it has time. */
+static void move_zeros(struct bundling *b, int engine_port, int narrow)
+{
+	for (int i = 0; i < engine_port; i++) {
+		struct bundled *port = &b->port[i];
+		if (!is_loaded_by(b, i, "zeros") || !is_full_word_port(port) ||
+		        !channel_has_time(
+		                b->port[engine_port].layered, slow_words(b), port->layered))
+			continue;
+		port->moved_to_narrow = port->narrow = true;
+		port->bundle = narrow;
+	}
+}
+
 /* The channel of narrow ports has next to nothing to do. Where it has time for all full words that
  * are read besides weights, it takes these, else the first half if it has time for that: the keys.
  * On a loader's adapter they would delay the whole engine. Only for launches of one token, which
@@ -614,6 +629,8 @@ static void move_to_narrow_adapter(struct bundling *b, int engine_port)
 	int narrow = narrow_adapter(b);
 	int64_t all = 0;
 	int64_t words = 0;
+	if (b->piggyback && engine_port < b->ports && narrow >= 0)
+		move_zeros(b, engine_port, narrow);
 	for (int i = 0; i < engine_port; i++)
 		all += is_full_word_read(&b->port[i]) ? b->port[i].layered : 0;
 	if (!b->piggyback || engine_port >= b->ports || narrow < 0 || !all)

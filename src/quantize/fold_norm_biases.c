@@ -169,6 +169,7 @@ static bool match_bias_consumer(struct quantizer *q, const struct bias_source *b
 		.bias = bias,
 		.weight = reader->operand[c.w],
 		.from = from_weight(q, reader->operand[c.w]) };
+	consumer->from.has_zeros = c.zeros;
 	order_rows(q, &c, axis, pitch, &consumer->from);
 	const struct value *own = reader->operand[bias];
 	const struct value *vector = before->op->operand[before->vector];

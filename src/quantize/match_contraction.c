@@ -211,4 +211,5 @@ void contraction_scheme(const struct quantizer *q, struct contraction *c)
 	c->group = q->scheme->group || q->scheme->per_token ? q->scheme->group : GROUP;
 	c->row_scale = !q->scheme->group && !q->scheme->per_token;
 	c->per_token = q->scheme->per_token;
+	c->zeros = q->scheme->zeros;
 }

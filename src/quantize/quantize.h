@@ -15,6 +15,7 @@ struct activation {
 	const char *key;            /* text of the order in which x is read, and of its groups */
 	struct value *q;            /* the int8 numbers; NULL: the form is not quantized */
 	struct value *scale;
+	struct value *sum; /* i32: Σ q of each group; NULL: nothing has asked for it */
 };
 
 /* A mask whose entries were reordered from the attention's keys to the rows of the cache. */
@@ -49,6 +50,7 @@ struct contraction {
 	/* numbers of the reduction whose products are added as integers; 0: all of them */
 	int64_t group;
 	bool row_scale; /* one weight scale for all groups of a row */
+	bool zeros;     /* numbers that share a weight scale have a zero point too */
 	bool per_token; /* one activation scale for all groups of a token */
 	bool grouped;   /* the engine takes a group of all tokens before the next group */
 	int digits;
@@ -107,6 +109,10 @@ bool group_digits(struct arena *arena, const struct contraction *c, struct group
  * and scale has the same shape without the last dim.  A reduction that does not fall into groups
  * is copied to one that does, padded with zeros.  q NULL: the form is not quantized. */
 struct activation activation_of(struct quantizer *q, const struct contraction *c);
+/* The sums of the groups of quantized activations, i32 [token extents ..., groups], once for all
+ * contractions that read these. */
+struct value *activation_sums(
+        struct quantizer *q, const struct contraction *c, const struct activation *x);
 
 /* Bodies of a scale kernel: max |x| over the reduction, divided by `most`.  ones: 1 where that
  * is 0, so that it can be divided by. */

@@ -347,6 +347,45 @@ static struct value *apply_deferred_factor(
 	return op->result[0];
 }
 
+struct value *activation_sums(
+        struct quantizer *q, const struct contraction *c, const struct activation *x)
+{
+	struct activation *known = find_activation(q, x);
+	const struct type *type = x->q->type;
+	const int64_t size = type->shape[type->rank - 1];
+	const int64_t groups = type->shape[type->rank - 2];
+	const struct digit digit[2] = { { groups, size, 0 }, { size, 1, 0 } };
+	struct activation_walk walk = { .value = x->q,
+		.token = ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 1),
+		.digits = 2,
+		.digit = digit };
+	int64_t pitch = groups * size;
+	if (known->sum)
+		return known->sum;
+	for (int t = c->tokens - 1; t >= 0; t--) {
+		walk.token[t] = pitch;
+		pitch *= token_extent(c, t);
+	}
+	const struct type *whole = type_integer(q->module, 32);
+	struct op *op = walking_kernel(q, c, &walk,
+	        (struct kernel_spec){ .suffix = "group_sums",
+	                .operands = 1,
+	                .operand = &walk.value,
+	                .result = token_type(q, c, whole, groups, 0) });
+	struct kernel *kernel = op->kernel;
+	kernel->loop[c->tokens + 1].reduction = true;
+	set_row_major(kernel, kernel->loops, kernel->result.stride);
+	kernel->ordered = true;
+	struct body *body = &kernel->update;
+	int sum =
+	        body_add(q->module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = whole });
+	int number = body_operand(q->module, body, type_integer(q->module, 8), 0);
+	body->result = body_op(q->module, body, OP_ADDI, whole, sum,
+	        body_op(q->module, body, OP_EXTSI, whole, number, 0, 0), 0);
+	known->sum = op->result[0];
+	return known->sum;
+}
+
 struct activation activation_of(struct quantizer *q, const struct contraction *c)
 {
 	struct activation_walk walk = walk_of(q, c);

@@ -1,6 +1,8 @@
 /* Replaces a contraction with a weight by kernels on integers.
  *     post(Σ_k x * w)  ->  sums:   d[n, g] = Σ q * w' over group g, in i32
  *                          scaled: post(Σ_g (float)d * (s * s'))
+ * Weights with zero points z are (w' - z) * s': d - z * Σ q stands in the place of d, where Σ q
+ * over a group is the same for all outputs.
  * Loops run in the order in which the weight layout in memory, so it is read once as a stream:
  * outputs, blocks of outputs, groups, outputs of a block, tokens, numbers of a group. */
 #include "ir/contract.h"
@@ -15,6 +17,8 @@
 #define BLOCK_LEAST 8
 /* Outputs of a block with several tokens, each of which has a sum in flight. */
 #define BLOCK_TOKENS 8
+/* Operand of the scaled sums: zero points; the sums of activations follow. */
+#define ZERO_OPERAND 3
 
 /* Outputs first … first + count - 1 of the contraction's last output loop. */
 struct output_range {
@@ -30,6 +34,7 @@ struct contraction_lowering {
 	int64_t groups, size;     /* of the reduction; numbers of a group */
 	struct output_range part; /* the outputs at hand */
 	struct value *weight, *scale, *sums;
+	struct value *zero; /* NULL: no zero points */
 };
 
 static int64_t extent_of(const struct contraction_lowering *l, int loop)
@@ -146,6 +151,7 @@ static void add_weights(struct contraction_lowering *l)
 	from.group = l->size;
 	from.shared = l->c->row_scale ? l->groups : 1;
 	from.block = l->c->row_scale ? l->part.block : 1;
+	from.has_zeros = l->c->zeros;
 	source_order(l, &from.from);
 	int64_t elements = segment_elements(&from.from);
 	int64_t scales = quantized_scales(&from);
@@ -154,6 +160,12 @@ static void add_weights(struct contraction_lowering *l)
 	from.scales = true;
 	l->scale = add_weight(l->q, &from, "scale",
 	        type_shaped(module, TYPE_TENSOR, 1, &scales, type_float(module, 16)));
+	from.scales = false;
+	from.zeros = l->c->zeros;
+	if (from.zeros)
+		l->zero = add_weight(l->q, &from, "zero",
+		        type_shaped(
+		                module, TYPE_TENSOR, 1, &scales, type_integer(module, l->c->bits)));
 }
 
 /* ---- kernels */
@@ -313,12 +325,27 @@ static void walk_parallel(struct contraction_lowering *l, const struct product_n
 		                .high = from->guard[g].high });
 }
 
-/* The body acc + (float)d * (s * s'). */
-static void scale_sums(struct module *module, struct body *body)
+/* d, or d - z * Σ q. */
+static int corrected_sum(const struct contraction_lowering *l, struct body *body)
 {
+	struct module *module = l->q->module;
+	const struct type *whole = type_integer(module, 32);
+	int sum = body_operand(module, body, whole, 0);
+	if (!l->zero)
+		return sum;
+	int zero = body_op(module, body, OP_EXTSI, whole,
+	        body_operand(module, body, type_integer(module, l->c->bits), ZERO_OPERAND), 0, 0);
+	int x = body_operand(module, body, whole, ZERO_OPERAND + 1);
+	return body_op(module, body, OP_SUBI, whole, sum,
+	        body_op(module, body, OP_MULI, whole, x, zero, 0), 0);
+}
+
+/* The body acc + (float)d * (s * s'). */
+static void scale_sums(const struct contraction_lowering *l, struct body *body)
+{
+	struct module *module = l->q->module;
 	const struct type *real = type_float(module, 32);
-	int sum = body_op(module, body, OP_SITOFP, real,
-	        body_operand(module, body, type_integer(module, 32), 0), 0, 0);
+	int sum = body_op(module, body, OP_SITOFP, real, corrected_sum(l, body), 0, 0);
 	int own = body_op(module, body, OP_EXTF, real,
 	        body_operand(module, body, type_float(module, 16), 2), 0, 0);
 	int scale =
@@ -329,6 +356,20 @@ static void scale_sums(struct module *module, struct body *body)
 	        body_op(module, body, OP_MULF, real, sum, scale, 0), 0);
 }
 
+/* How the scaled sums walk their own operands. */
+static void walk_scaled(struct contraction_lowering *l, const struct product_nest *nest,
+        const struct kernel *kernel)
+{
+	const struct access *operand = kernel->operand;
+	walk_sums(l, nest, kernel, operand[0].stride);
+	walk_activations(nest, kernel, l->c->per_token ? 1 : l->groups, 1, operand[1].stride);
+	walk_weights(l, nest, kernel, 1, operand[2].stride);
+	if (!l->zero)
+		return;
+	walk_weights(l, nest, kernel, 1, operand[ZERO_OPERAND].stride);
+	walk_activations(nest, kernel, l->groups, 1, operand[ZERO_OPERAND + 1].stride);
+}
+
 /* The kernel y = Σ_g (float)d * (s * s'), then what follows the sum. */
 static struct op *make_result(
         struct contraction_lowering *l, const struct type *type, const struct access *result)
@@ -336,12 +377,16 @@ static struct op *make_result(
 	struct module *module = l->q->module;
 	const struct op *old = l->c->op;
 	struct product_nest nest = nest_of(l->c, true);
-	int operands = 3;
+	int operands = ZERO_OPERAND;
 	int *renamed = ARENA_ARRAY(module->arena, int, old->operands + 1);
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 3);
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 5);
 	operand[0] = l->sums;
 	operand[1] = l->x.scale;
 	operand[2] = l->scale;
+	if (l->zero) {
+		operand[operands++] = l->zero;
+		operand[operands++] = activation_sums(l->q, l->c, &l->x);
+	}
 	for (int j = 0; j < old->operands; j++) {
 		renamed[j] = operands;
 		if (body_uses_operand(&old->kernel->post, j))
@@ -357,17 +402,14 @@ static struct op *make_result(
 	struct kernel *kernel = op->kernel;
 	set_loops(l, &nest, kernel);
 	kernel->loop[nest.group].reduction = true;
-	walk_sums(l, &nest, kernel, kernel->operand[0].stride);
-	walk_activations(
-	        &nest, kernel, l->c->per_token ? 1 : l->groups, 1, kernel->operand[1].stride);
-	walk_weights(l, &nest, kernel, 1, kernel->operand[2].stride);
+	walk_scaled(l, &nest, kernel);
 	for (int j = 0; j < old->operands; j++)
 		if (body_uses_operand(&old->kernel->post, j))
 			walk_parallel(
 			        l, &nest, &old->kernel->operand[j], &kernel->operand[renamed[j]]);
 	walk_parallel(l, &nest, result, &kernel->result);
 	kernel->result.offset = 0;
-	scale_sums(module, &kernel->update);
+	scale_sums(l, &kernel->update);
 	if (old->kernel->post.count)
 		kernel->post.result =
 		        body_import(module, &kernel->post, &old->kernel->post, renamed, -1);

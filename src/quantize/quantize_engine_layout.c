@@ -139,6 +139,7 @@ void contraction_plain(struct quantizer *q, struct contraction *c)
 	after->operand[0] = op->result[0];
 	plain.bits = c->bits;
 	plain.group = c->group;
+	plain.zeros = c->zeros;
 	plain.factor = c->factor;
 	plain.factor_access = access_empty(q->module, plain.op->kernel->loops);
 	if (c->factor) {

@@ -180,10 +180,13 @@ bool emit_contract(struct streams *s, const struct op *old)
 	const struct tensor_source *scales = tensor_source_of(old->operand[1]);
 	const struct tensor_source *w = tensor_source_of(old->operand[2]);
 	const struct tensor_source *own = tensor_source_of(old->operand[3]);
+	const struct tensor_source *zeros =
+	        contract.zero ? tensor_source_of(old->operand[4]) : NULL;
 	INVARIANT(module->guard,
-	        w->kind == SOURCE_MEMORY && own->kind == SOURCE_MEMORY && w->count == own->count,
+	        w->kind == SOURCE_MEMORY && own->kind == SOURCE_MEMORY && w->count == own->count &&
+	                (!zeros || (zeros->kind == SOURCE_MEMORY && zeros->count == w->count)),
 	        "a contraction's weights are not in memory");
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, 3 + 2 * w->count);
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, 3 + 3 * w->count);
 	int count = 0;
 	operand[count++] =
 	        demand_stream(s, x, operand_order(module, &contract, x->tensor, contract.size), 0);
@@ -193,6 +196,8 @@ bool emit_contract(struct streams *s, const struct op *old)
 		operand[count++] = s->layer;
 	add_tensors(w, operand, &count);
 	add_tensors(own, operand, &count);
+	if (zeros)
+		add_tensors(zeros, operand, &count);
 	const struct type *type = result_type(s, &contract, old);
 	struct op *op = op_new(module, OP_CONTRACT, old->location, count, operand, 1, &type);
 	attr_set(module, op, KEY_NAME, attr_get(old, KEY_NAME));

@@ -148,7 +148,7 @@ def test_a_file_alone_is_the_model(kind, tmp_path):
 def test_integers_and_scales_are_kept(kind, scheme, tmp_path):
     path, module = write(tmp_path, kind)
     model, parsed = models.load(str(path)), quantize.Scheme.parse(scheme)
-    keeper = KeptWeights(model.packed, parsed.group)
+    keeper = KeptWeights(model.packed, parsed)
     found = quantize.rounded(model.with_values(), parsed, keeper)
     assert keeper.report() == "8 quantized matrices keep their integers and scales"
     state = module.state_dict()
@@ -162,8 +162,9 @@ def test_integers_and_scales_are_kept(kind, scheme, tmp_path):
 def test_types_without_a_form_are_named(kind, tmp_path):
     path, _ = write(tmp_path, kind, 256, intermediate_size=256)
     model = models.load(str(path))
-    keeper = KeptWeights(model.packed, 32)
-    quantize.rounded(model.with_values(), quantize.Scheme.parse("w4a8,group=32"), keeper)
+    scheme = quantize.Scheme.parse("w4a8,group=32")
+    keeper = KeptWeights(model.packed, scheme)
+    quantize.rounded(model.with_values(), scheme, keeper)
     assert (
         f"8 are rounded again, the first is 'model.layers.0.self_attn.q_proj.weight' ({kind})"
         in (keeper.report())

@@ -241,6 +241,7 @@ def schemes_to_read() -> list[str]:
         "embedding": ("i8", "f32", "i4"),
         "kv": ("i8", "bf16", "f32", "i4"),
         "activation": ("group", "token", "row"),
+        "zero": ("none", "group", "token"),
     }
     rest = [f"{key}={value}" for key, values in settings.items() for value in values]
     return [

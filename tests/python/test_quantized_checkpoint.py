@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from streamtensor import quantize
+from streamtensor import cli, quantize
 from streamtensor.checkpoints.quantized_checkpoint import KeptWeights
 from streamtensor.errors import Error
 from streamtensor.language import models
@@ -108,7 +108,7 @@ def write(folder, config, pack, zeros=False) -> dict[str, torch.Tensor]:
 
 def kept(model, scheme: str):
     parsed = quantize.Scheme.parse(scheme)
-    keeper = KeptWeights(model.packed, parsed.group)
+    keeper = KeptWeights(model.packed, parsed)
     return quantize.rounded(model.with_values(), parsed, keeper), keeper.report()
 
 
@@ -123,20 +123,39 @@ def test_a_layout_means_its_numbers_and_keeps_its_integers(config, pack, zeros, 
     for name, value in meant.items():
         assert torch.equal(model.tensor(name), value)
     # less a zero point, a number of 4 bits needs 5
-    scheme = f"w8a8,group={GROUP}" if zeros else f"w4a8,group={GROUP}"
-    found, report = kept(model, scheme)
-    assert report == "7 quantized matrices keep their integers and scales"
-    for name, value in meant.items():
-        assert torch.equal(found[name].value(), value)
-    assert zeros or min(int(found[name].q.min()) for name in meant) == -8
+    assert model.needs_zeros(quantize.Scheme.parse(f"w4a8,group={GROUP}")) == zeros
+    for bits, also in ((8, ""), (4, ",zero=group")) if zeros else ((4, ""), (4, ",zero=group")):
+        found, report = kept(model, f"w{bits}a8,group={GROUP}{also}")
+        what = "integers, scales and zero points" if also else "integers and scales"
+        assert report == f"7 quantized matrices keep their {what}"
+        for name, value in meant.items():
+            assert torch.equal(found[name].value(), value)
+            assert (found[name].zero is not None) == (zeros and bits == 4)
+    assert min(int(found[name].q.min()) for name in meant) == -8
 
 
 def test_what_a_scheme_has_no_form_for_is_named(tmp_path):
     write(tmp_path, AWQ, awq, True)
     _, report = kept(models.load(str(tmp_path)), f"w4a8,group={GROUP}")
     assert report.startswith("0 quantized matrices keep") and report.endswith(
-        f"--quant w8a8,group={GROUP} keeps it"
+        f"--quant w4a8,group={GROUP},zero=group keeps it"
     )
+
+
+def test_zero_points_beyond_their_bits_are_not_kept(tmp_path):
+    write(tmp_path, GPTQ, lambda q, scale, zero: gptq(q, scale, torch.full_like(zero, 16)))
+    model = models.load(str(tmp_path))
+    assert not model.needs_zeros(quantize.Scheme.parse(f"w4a8,group={GROUP}"))
+    assert kept(model, f"w4a8,group={GROUP},zero=group")[1].startswith("0 quantized matrices")
+
+
+def test_compiling_a_folder_with_zero_points_keeps_them(core_built, tmp_path, capfd):
+    write(tmp_path / "model", AWQ, awq, True)
+    command = ["compile", str(tmp_path / "model"), "--platform", "u55c", "--context", "16"]
+    assert cli.main([*command, "--quant", f"w4a8,group={GROUP}", "-o", str(tmp_path / "d")]) == 0
+    said = capfd.readouterr().err
+    assert f"its weights have zero points: --quant w4a8,group={GROUP},zero=group" in said
+    assert "7 quantized matrices keep their integers, scales and zero points" in said
 
 
 def test_an_order_of_activations_is_read_but_not_kept(tmp_path):

@@ -764,27 +764,30 @@ class OfHeads(nn.Sequential):
 
 
 @pytest.mark.parametrize(
-    "kind, width, shape", [(nn.Sequential, 300, (2, 300)), (OfHeads, 384, (1, 12, 2, 32))]
+    "text, kind, width, shape",
+    [
+        ("w4a8", nn.Sequential, 300, (2, 300)),
+        ("w4a8", OfHeads, 384, (1, 12, 2, 32)),
+        ("w4a8,zero=group", nn.Sequential, 300, (1, 300)),
+        ("w4a8,zero=group", nn.Sequential, 384, (40, 384)),
+        ("w4a8,group=row,zero=group", nn.Sequential, 320, (2, 320)),
+    ],
 )
-def test_weights_that_were_rounded_elsewhere(core_built, tmp_path, kind, width, shape):
+def test_weights_that_were_rounded_elsewhere(core_built, tmp_path, text, kind, width, shape):
     module, x = seeded(lambda: nn.Linear(width, 24)), random(*shape)
-    scheme, chain = quantize.Scheme.parse("w4a8"), kind(module).eval()
-    rounded = {
-        "0.weight": quantize.Weight(
-            torch.randint(-7, 8, (24, width), dtype=torch.int8),
-            (torch.rand(24, 3) / 50).half(),
-            128,
-        )
-    }
-    expected = quantize.quantized_copy(chain, scheme, rounded)(x)
-    given = {
-        "0.weight.q": rounded["0.weight"].q,
-        "0.weight.scale": rounded["0.weight"].scale,
-        "0.bias": module.bias,
-    }
-    assert torch.equal(
-        run(compile_module(chain, x, "w4a8", tmp_path, given), x, tmp_path), expected
+    scheme, chain = quantize.Scheme.parse(text), kind(module).eval()
+    group = scheme.group or width
+    scales, top = (24, -(-width // group)), 2 ** (scheme.weight - 1)
+    weight = quantize.Weight(
+        torch.randint(-top, top, (24, width), dtype=torch.int8),
+        (torch.rand(scales) / 50).half(),
+        group,
+        torch.randint(-top, top, scales, dtype=torch.int8) if scheme.zeros else None,
     )
+    expected = quantize.quantized_copy(chain, scheme, {"0.weight": weight})(x)
+    given = {f"0.weight.{end}": part for end, part in weight.parts().items()}
+    given["0.bias"] = module.bias
+    assert torch.equal(run(compile_module(chain, x, text, tmp_path, given), x, tmp_path), expected)
 
 
 def test_refusals(core_built, tmp_path):

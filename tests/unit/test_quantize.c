@@ -473,6 +473,34 @@ static void test_levels_agree(void **state)
 	expect_same_bits(&token, 4, 192, 16);
 }
 
+/* In the engine, whose feed sums the groups of activations up, and in kernels of their own. */
+static void test_zero_points(void **state)
+{
+	(void)state;
+	static const struct quant_scheme four = {
+		.text = "w4a8,zero=group", .weight = 4, .head = 4, .group = 128, .zeros = true
+	};
+	static const struct quant_scheme eight = { .text = "w8a8,group=64,zero=group",
+		.weight = 8,
+		.head = 8,
+		.group = 64,
+		.zeros = true };
+	static const struct quant_scheme small = { .text = "w4a8,group=32,zero=group",
+		.weight = 4,
+		.head = 4,
+		.group = 32,
+		.zeros = true };
+	static const struct quant_scheme row = {
+		.text = "w4a8,group=row,zero=group", .weight = 4, .head = 4, .zeros = true
+	};
+	expect_same_bits(&four, 1, 256, 64);
+	expect_same_bits(&four, 8, 256, 64);
+	expect_same_bits(&four, 5, 200, 75);
+	expect_same_bits(&eight, 1, 128, 40);
+	expect_same_bits(&small, 3, 96, 16);
+	expect_same_bits(&row, 4, 300, 32);
+}
+
 /* An elementwise kernel that waits for a number of a reduction for several of its own. */
 static void count_waiting(struct op *op, void *count)
 {
@@ -756,6 +784,8 @@ static void test_folded_bias(void **state)
 		float found[3];
 		float again[3];
 		int8_t values[24];
+		int8_t source_zeros[6];
+		int8_t row_zeros[2];
 		int8_t integers[15];
 		int8_t room[8];
 		uint16_t scales[6];
@@ -770,20 +800,21 @@ static void test_folded_bias(void **state)
 			for (int g = 0; g < groups; g++)
 				source_scales[by_rows ? n * groups + g : g * 3 + n] =
 				        scales[n * groups + g];
+			for (int g = 0; g < groups; g++)
+				source_zeros[by_rows ? n * groups + g : g * 3 + n] =
+				        (int8_t)(g - n);
 			for (int k = 0; k < 5; k++)
-				integers[by_rows ? n * 5 + k : k * 3 + n] = values[n * 8 + k];
+				integers[by_rows ? n * 5 + k : k * 3 + n] =
+				        (int8_t)(values[n * 8 + k] + (shared ? 0 : k / 4) - n);
 		}
-		const struct folded_bias_sources plain = { .weight = lies,
+		const struct folded_bias_sources plain = {
+			.weight = lies, .bias = bias, .vector = vector, .row = { room, row, NULL }
+		};
+		const struct folded_bias_sources taken = { .rounded = { integers, source_scales,
+			                                           source_zeros },
 			.bias = bias,
 			.vector = vector,
-			.values = room,
-			.scales = row };
-		const struct folded_bias_sources taken = { .integers = integers,
-			.source_scales = source_scales,
-			.bias = bias,
-			.vector = vector,
-			.values = room,
-			.scales = row };
+			.row = { room, row, row_zeros } };
 		assert_true(quantized_folded_bias(&from, &plain, found, NULL) &&
 		        quantized_folded_bias(&from, &taken, again, NULL));
 		for (int n = 0; n < 3; n++) {
@@ -866,6 +897,7 @@ int main(void)
 		cmocka_unit_test(test_rounding),
 		cmocka_unit_test(test_folded_bias),
 		cmocka_unit_test(test_long_runs),
+		cmocka_unit_test(test_zero_points),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

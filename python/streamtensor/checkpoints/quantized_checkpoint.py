@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from ..errors import Error
-from ..quantize import Weight
+from ..quantize import Scheme, Weight
 
 Read = Callable[[str], torch.Tensor]
 _ACCEPTED = (
@@ -51,27 +51,44 @@ class Packed:
         in_order = torch.arange(inputs) // size
         return size if torch.equal(self.group, in_order) else None
 
-    def weight(self, bits: int, group: int | None) -> Weight | None:
-        """The same integers of so many bits with scales of such groups, in f16; None: they have no
-        such form.
+    def weight(self, bits: int, group: int | None, zeros: bool = False) -> Weight | None:
+        """The same integers of so many bits with scales of such groups, in f16, and with zero
+        points if the scheme has them (zeros); None: they have no such form.
         """
         if self.shift is not None:
             return None
         q, scale = self.q.float(), self.scale.half()
-        q = q if self.zero is None else q - self.zero.float()[:, self.group]
         size, wanted = self.group_size(), min(group or q.shape[1], q.shape[1])
-        top = 2 ** (bits - 1)
         if size is None or (size % wanted and size < q.shape[1]) or size < wanted:
             return None
         if not torch.allclose(scale.float(), self.scale.float(), rtol=_OF_F16, atol=0):
             return None
-        if not torch.equal(q, q.round()):
+        if not bool(scale.isfinite().all()):
             return None
-        if float(q.min()) < -top or float(q.max()) >= top or not bool(scale.isfinite().all()):
+        first = self.group[torch.arange(0, q.shape[1], wanted)]
+        zero = None if self.zero is None else self.zero.float()
+        less = q if zero is None else q - zero[:, self.group]
+        parts = (less, None) if _fits(less, bits) or not zeros else _signed(q, zero, bits)
+        if not all(_fits(part, bits) for part in parts if part is not None):
             return None
-        first = torch.arange(0, q.shape[1], wanted)
-        scale = scale[:, self.group[first]].contiguous()
-        return Weight(q.to(torch.int8), scale, group or q.shape[1])
+        q, zero = (part if part is None else part.to(torch.int8) for part in parts)
+        zero = zero if zero is None else zero[:, first].contiguous()
+        return Weight(q, scale[:, first].contiguous(), group or q.shape[1], zero)
+
+
+def _fits(numbers: torch.Tensor, bits: int) -> bool:
+    """Whether all are integers of so many bits."""
+    top = 2 ** (bits - 1)
+    inside = -top <= float(numbers.min()) and float(numbers.max()) < top
+    return inside and torch.equal(numbers, numbers.round())
+
+
+def _signed(q: torch.Tensor, zero: torch.Tensor | None, bits: int):
+    """Integers and zero points that are from 0 on, less half of what bits can count."""
+    half = 2 ** (bits - 1)
+    if zero is None or float(q.max()) < half:
+        return q, zero
+    return q - half, zero - half
 
 
 def _unpacked(words: torch.Tensor, bits: int) -> torch.Tensor:
@@ -364,15 +381,15 @@ class Stored:
 class KeptWeights:
     """The quantized matrices of a checkpoint as a scheme has them, and which it cannot have."""
 
-    def __init__(self, packed: Callable[[str], Packed | None], group: int | None):
-        self._packed, self._group = packed, group
+    def __init__(self, packed: Callable[[str], Packed | None], scheme: Scheme):
+        self._packed, self._scheme = packed, scheme
         self._kept, self._rounded, self.others = 0, 0, []
 
     def __call__(self, name: str, bits: int) -> Weight | None:
         packed = self._packed(name)
         if packed is None:
             return None
-        weight = packed.weight(bits, self._group)
+        weight = packed.weight(bits, self._scheme.group, self._scheme.zeros)
         if weight:
             self._kept += 1
             same = torch.equal(weight.value(), packed.value())
@@ -382,7 +399,8 @@ class KeptWeights:
         return weight
 
     def report(self) -> str:
-        text = f"{self._kept} quantized matrices keep their integers and scales"
+        also = ", scales and zero points" if self._scheme.zeros else " and scales"
+        text = f"{self._kept} quantized matrices keep their integers{also}"
         if self._rounded:
             text += f", of {self._rounded} in f16"
         if not self.others:
@@ -396,12 +414,15 @@ class KeptWeights:
 
 def _scheme_of(packed: Packed) -> str | None:
     """The `--quant` that keeps the matrix."""
-    for bits in (4, 8):  # the groups of the matmul engine first
-        if packed.weight(bits, 512 // bits):
-            return f"w{bits}a8" + (f",group={512 // bits}" if bits == 8 else "")
     size = packed.group_size()
-    group = "row" if size and size >= packed.q.shape[1] else size
-    if group not in ("row", 32, 64, 128):
-        return None
-    size = None if group == "row" else group
-    return next((f"w{bits}a8,group={group}" for bits in (4, 8) if packed.weight(bits, size)), None)
+    own = "row" if size and size >= packed.q.shape[1] else size
+    forms = [(bits, group) for group in ("engine", own) for bits in (4, 8)]
+    for bits, group in forms:  # the groups of the matmul engine first
+        group = 512 // bits if group == "engine" else group
+        if group not in ("row", 32, 64, 128):
+            continue
+        for zeros in (False, True):
+            if packed.weight(bits, None if group == "row" else group, zeros):
+                text = f"w{bits}a8" + (f",group={group}" if (bits, group) != (4, 128) else "")
+                return text + (",zero=group" if zeros else "")
+    return None

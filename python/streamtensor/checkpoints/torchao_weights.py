@@ -59,15 +59,15 @@ def _with_plain(module, found: dict[str, Packed], made: dict, prefix: str):
 
 
 def integers(module, found: dict[str, Packed], quant: str | None) -> dict[str, torch.Tensor | None]:
-    """What a weights file has beside a weight, where the scheme has its form: the integers and
-    scales by their names; and None for a weight that is not needed any more.
+    """What a weights file has beside a weight, where the scheme has its form: the integers,
+    scales and zero points by their names; and None for a weight that is not needed any more.
     """
     scheme = quantize.Scheme.parse(quant or "fp32")
-    keeper, made = KeptWeights(found.get, scheme.group), {}
+    keeper, made = KeptWeights(found.get, scheme), {}
     for name in quantize.contractions(module) if scheme.has_weights else ():
         bits = scheme.bits_of(name, False)
         if weight := bits and keeper(name, bits):
-            made |= {f"{name}.q": weight.q, f"{name}.scale": weight.scale}
+            made |= {f"{name}.{end}": part for end, part in weight.parts().items()}
             if weight.group >= weight.q.shape[1]:  # else the compiler would round it
                 made[name] = None
     if keeper.others:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from .. import quantize
 from ..checkpoints import gguf_file, weights
 from ..errors import Error
 from ..images import image_models
@@ -40,6 +41,19 @@ class Model:
     def packed(self, name: str):
         """The tensor as it is quantized in the checkpoint (`Packed`); None: it is not."""
         return self.source.packed(name) if self.source.method else None
+
+    def needs_zeros(self, scheme: quantize.Scheme) -> bool:
+        """Whether some matrix of its files has the form of the scheme with zero points alone."""
+        if not self.quantization() or not scheme.has_weights or scheme.zeros:
+            return False
+        top = quantize.head(self.module)
+        for name, layer in quantize.contractions(self.module).items():
+            bits, packed = scheme.bits_of(name, layer is top), self.packed(name)
+            if not packed or not bits or packed.weight(bits, scheme.group):
+                continue
+            if packed.weight(bits, scheme.group, True):
+                return True
+        return False
 
     def quantization(self) -> str | None:
         """How the weights of its files are quantized; None: they are not."""
