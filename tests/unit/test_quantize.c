@@ -393,9 +393,10 @@ static void test_attention_on_bytes(void **state)
 {
 	(void)state;
 	static const struct quant_scheme bytes = {
-		.text = "kv=i8", .weight = 4, .head = 4, .group = 128, .state = 8
+		.text = "kv=i8", .weights = true, .weight = 4, .head = 4, .group = 128, .state = 8
 	};
 	static const struct quant_scheme room = { .text = "kv=i8,room=32",
+		.weights = true,
 		.weight = 4,
 		.head = 4,
 		.group = 128,
@@ -421,9 +422,10 @@ static void test_a_maximum_runs_over_blocks(void **state)
 {
 	(void)state;
 	static const struct quant_scheme bytes = {
-		.text = "kv=i8", .weight = 4, .head = 4, .group = 128, .state = 8
+		.text = "kv=i8", .weights = true, .weight = 4, .head = 4, .group = 128, .state = 8
 	};
 	static const struct quant_scheme room = { .text = "kv=i8,room=32",
+		.weights = true,
 		.weight = 4,
 		.head = 4,
 		.group = 128,
@@ -449,16 +451,19 @@ static void test_levels_agree(void **state)
 {
 	(void)state;
 	static const struct quant_scheme four = {
-		.text = "w4a8", .weight = 4, .head = 4, .group = 128
+		.text = "w4a8", .weights = true, .weight = 4, .head = 4, .group = 128
 	};
 	static const struct quant_scheme eight = {
-		.text = "w8a8", .weight = 8, .head = 8, .group = 128
+		.text = "w8a8", .weights = true, .weight = 8, .head = 8, .group = 128
 	};
 	static const struct quant_scheme small = {
-		.text = "w4a8,group=32", .weight = 4, .head = 4, .group = 32
+		.text = "w4a8,group=32", .weights = true, .weight = 4, .head = 4, .group = 32
 	};
-	static const struct quant_scheme row = { .text = "w4a8,group=row", .weight = 4, .head = 4 };
+	static const struct quant_scheme row = {
+		.text = "w4a8,group=row", .weights = true, .weight = 4, .head = 4
+	};
 	static const struct quant_scheme token = { .text = "w8a8,activation=token",
+		.weights = true,
 		.weight = 8,
 		.head = 8,
 		.group = 64,
@@ -477,22 +482,29 @@ static void test_levels_agree(void **state)
 static void test_zero_points(void **state)
 {
 	(void)state;
-	static const struct quant_scheme four = {
-		.text = "w4a8,zero=group", .weight = 4, .head = 4, .group = 128, .zeros = true
-	};
+	static const struct quant_scheme four = { .text = "w4a8,zero=group",
+		.weights = true,
+		.weight = 4,
+		.head = 4,
+		.group = 128,
+		.zeros = true };
 	static const struct quant_scheme eight = { .text = "w8a8,group=64,zero=group",
+		.weights = true,
 		.weight = 8,
 		.head = 8,
 		.group = 64,
 		.zeros = true };
 	static const struct quant_scheme small = { .text = "w4a8,group=32,zero=group",
+		.weights = true,
 		.weight = 4,
 		.head = 4,
 		.group = 32,
 		.zeros = true };
-	static const struct quant_scheme row = {
-		.text = "w4a8,group=row,zero=group", .weight = 4, .head = 4, .zeros = true
-	};
+	static const struct quant_scheme row = { .text = "w4a8,group=row,zero=group",
+		.weights = true,
+		.weight = 4,
+		.head = 4,
+		.zeros = true };
 	expect_same_bits(&four, 1, 256, 64);
 	expect_same_bits(&four, 8, 256, 64);
 	expect_same_bits(&four, 5, 200, 75);
@@ -520,7 +532,7 @@ static void count_waiting(struct op *op, void *count)
 static void expect_waiting(struct design_case *c, const int64_t *shape, int waiting)
 {
 	static const struct quant_scheme four = {
-		.text = "w4a8", .weight = 4, .head = 4, .group = 128
+		.text = "w4a8", .weights = true, .weight = 4, .head = 4, .group = 128
 	};
 	int count = 0;
 	*c = (struct design_case){ 0 };
@@ -539,7 +551,7 @@ static void test_factors_go_after_sums(void **state)
 {
 	(void)state;
 	static const struct quant_scheme four = {
-		.text = "w4a8", .weight = 4, .head = 4, .group = 128
+		.text = "w4a8", .weights = true, .weight = 4, .head = 4, .group = 128
 	};
 	const int64_t alone[] = { 1, 256, 24, 0 };
 	const int64_t read[] = { 1, 256, 24, 1 };
@@ -580,7 +592,7 @@ static void count_factors(struct op *op, void *count)
 static void expect_scales_take(const int64_t *shape, int factors)
 {
 	static const struct quant_scheme four = {
-		.text = "w4a8", .weight = 4, .head = 4, .group = 128
+		.text = "w4a8", .weights = true, .weight = 4, .head = 4, .group = 128
 	};
 	const int64_t kept[] = { shape[0], shape[1], shape[2], shape[3] | 1 };
 	struct design_case taken;
@@ -634,7 +646,7 @@ static void test_deferred_factors_pass_a_dump(void **state)
 {
 	(void)state;
 	static const struct quant_scheme four = {
-		.text = "w4a8", .weight = 4, .head = 4, .group = 128
+		.text = "w4a8", .weights = true, .weight = 4, .head = 4, .group = 128
 	};
 	const int64_t shape[] = { 16, 256, 24, 2 };
 	struct design_case c = { 0 };
@@ -678,7 +690,7 @@ static void test_nearest(void **state)
 {
 	(void)state;
 	static const struct quant_scheme four = {
-		.text = "w4a8", .weight = 4, .head = 4, .group = 128
+		.text = "w4a8", .weights = true, .weight = 4, .head = 4, .group = 128
 	};
 	static const int64_t shapes[][3] = { { 1, 256, 75 }, { 4, 256, 301 }, { 3, 128, 5 },
 		{ 12, 140, 67 } };

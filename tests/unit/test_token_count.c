@@ -10,7 +10,9 @@
 #define OUTPUTS 64
 #define PAST 4
 
-static const struct quant_scheme four = { .text = "w4a8", .weight = 4, .head = 4, .group = 128 };
+static const struct quant_scheme four = {
+	.text = "w4a8", .weights = true, .weight = 4, .head = 4, .group = 128
+};
 
 /* y = x w; the largest of each column of y, or 0; twice what y and the rows of p are behind one
  * another; y yᵀ, which walks rows twice. */
