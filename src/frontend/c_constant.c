@@ -21,8 +21,7 @@ struct enumerator_search {
 	int64_t value;
 };
 
-static enum CXChildVisitResult find_enumerator(
-        CXCursor cursor, CXCursor parent, CXClientData data)
+static enum CXChildVisitResult find_enumerator(CXCursor cursor, CXCursor parent, CXClientData data)
 {
 	struct enumerator_search *search = data;
 	enum CXCursorKind kind = clang_getCursorKind(cursor);
@@ -42,8 +41,7 @@ static bool has_error(CXTranslationUnit unit)
 	bool error = false;
 	for (unsigned i = 0; i < clang_getNumDiagnostics(unit); i++) {
 		CXDiagnostic diagnostic = clang_getDiagnostic(unit, i);
-		error = error ||
-		        clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error;
+		error = error || clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error;
 		clang_disposeDiagnostic(diagnostic);
 	}
 	return error;
@@ -72,8 +70,7 @@ bool c_constant_text(struct c_reader *reader, const char *text, int64_t *value)
 	enum CXErrorCode code = clang_parseTranslationUnit2(index, reader->source->file,
 	        reader->argument, reader->arguments, &own, 1, CXTranslationUnit_None, &unit);
 	if (code == CXError_Success && unit && !has_error(unit))
-		clang_visitChildren(
-		        clang_getTranslationUnitCursor(unit), find_enumerator, &search);
+		clang_visitChildren(clang_getTranslationUnitCursor(unit), find_enumerator, &search);
 	if (unit)
 		clang_disposeTranslationUnit(unit);
 	clang_disposeIndex(index);

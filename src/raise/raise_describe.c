@@ -116,8 +116,8 @@ static const struct attr *banks_of(struct raising *r, const struct raise_group *
 }
 
 /* Adds what the nest does with the loops of a statement; returns the number of items. */
-static int add_nest(struct raising *r, const struct raise_group *group, int statement,
-        struct named *item)
+static int add_nest(
+        struct raising *r, const struct raise_group *group, int statement, struct named *item)
 {
 	struct step_path path = { .loops = 0 };
 	int dims = r->program.statement[statement].dims;
@@ -129,7 +129,8 @@ static int add_nest(struct raising *r, const struct raise_group *group, int stat
 	if (order_of(&path, dims, place, lanes))
 		item[count++] = (struct named){ key_name(KEY_LOOP_PERMUTATION),
 			attr_integers(r->module, dims, place) };
-	item[count++] = (struct named){ key_name(KEY_TILES), attr_integers(r->module, dims, lanes) };
+	item[count++] =
+	        (struct named){ key_name(KEY_TILES), attr_integers(r->module, dims, lanes) };
 	item[count++] =
 	        (struct named){ key_name(KEY_UNROLLED), attr_integers(r->module, dims, lanes) };
 	item[count++] = (struct named){ key_name(KEY_PARTITIONS), banks_of(r, group) };
@@ -161,8 +162,9 @@ static const char *name_of(const struct raising *r, int instance)
 	const struct op *op = value ? value->def : NULL;
 	if (!op)
 		return NULL;
-	const struct attr *name = attr_get(op, KEY_STREAM_NAME);
-	return op->code == OP_KERNEL ? op->kernel->name : name ? name->text : NULL;
+	if (op->code == OP_KERNEL)
+		return op->kernel->name;
+	return attr_text_or(op, KEY_STREAM_NAME, NULL);
 }
 
 /* Adds how often and how long the statement runs in C, or 0 if an earlier row says it; returns the
@@ -198,12 +200,12 @@ static void describe(struct described *all, int instance)
 		trips[d] = r->flow[instance].high[d] - r->flow[instance].low[d] + 1;
 		varies = varies || !origin->trips[d];
 	}
-	item[count++] = (struct named){ key_name(KEY_NAME),
-		attr_string(module, name_of(r, instance)) };
+	item[count++] =
+	        (struct named){ key_name(KEY_NAME), attr_string(module, name_of(r, instance)) };
 	item[count++] =
 	        (struct named){ key_name(KEY_LINE), attr_integer(module, origin->location.line) };
-	item[count++] = (struct named){ key_name(KEY_COUNTERS),
-		strings(module, dims, origin->counter) };
+	item[count++] =
+	        (struct named){ key_name(KEY_COUNTERS), strings(module, dims, origin->counter) };
 	item[count++] = (struct named){ key_name(KEY_ARRAY),
 		attr_string(module, r->region->arrays.data[origin->affine.write.array].name) };
 	item[count++] = (struct named){ key_name(KEY_TRIPS), attr_integers(module, dims, trips) };

@@ -82,8 +82,9 @@ static int64_t count_from(struct domain_rows *domain, int d)
 		if (inside < 0 || ++domain->steps > STEPS_MOST || sum > INT64_MAX / 4)
 			return -1;
 		if (same)
-			return inside > INT64_MAX / 4 / (high - low + 1) ? -1
-			                                                 : inside * (high - low + 1);
+			return inside > INT64_MAX / 4 / (high - low + 1)
+			        ? -1
+			        : inside * (high - low + 1);
 		sum += inside;
 	}
 	return sum;

@@ -128,6 +128,11 @@ static const char *iteration_text(struct arena *arena, const struct attr *rows)
 	        others > 1 ? " (the most frequent statement)" : "");
 }
 
+static const char *yes_or_no(bool is)
+{
+	return is ? "yes" : "no";
+}
+
 static void add_row(const struct report *report, const struct attr *row, struct text *out)
 {
 	const char *name = attr_item_text(row, KEY_NAME);
@@ -144,7 +149,7 @@ static void add_row(const struct report *report, const struct attr *row, struct 
 		text_add(&interval, " (asked: %lld)", (long long)asked);
 	text_add(out, "  %-16s %5lld  %-28s %-4s %-4s %-12s %-14s %-14s %-12s %s", name,
 	        (long long)attr_item_integer(row, KEY_LINE, 0), counters_text(out->arena, row),
-	        is_perfectized(row) ? "yes" : "no", has_constant_bounds(row) ? "yes" : "no",
+	        yes_or_no(is_perfectized(row)), yes_or_no(has_constant_bounds(row)),
 	        integers_text(out->arena, row, KEY_LOOP_PERMUTATION),
 	        integers_text(out->arena, row, KEY_TILES),
 	        integers_text(out->arena, row, KEY_UNROLLED), interval.data,
@@ -171,9 +176,11 @@ void loops_text(const struct report *report, struct text *out)
 	double baseline = baseline_cycles(rows);
 	if (baseline > 0)
 		text_add(out,
-		        "  unoptimised C takes %.0f cycles: iterations one after the other, %s cycles "
+		        "  unoptimised C takes %.0f cycles: iterations one after the other, %s "
+		        "cycles "
 		        "each (closed form); the design is %.4g times as fast\n",
-		        baseline, iteration_text(out->arena, rows), baseline / design_cycles(report));
+		        baseline, iteration_text(out->arena, rows),
+		        baseline / design_cycles(report));
 	if (cost)
 		text_add(out,
 		        "  the lanes of #pragma HLS UNROLL cost time: %lld cycles with them, %lld "
@@ -189,7 +196,9 @@ static void add_integers(
 	const struct attr *list = item_of(row, key, ATTR_INTEGERS);
 	if (!list)
 		return;
-	text_add(out, ", \"%s\": [", name);
+	text_add(out, ", ");
+	json_quote(out, name);
+	text_add(out, ": [");
 	for (int i = 0; i < list->count; i++)
 		text_add(out, "%s%lld", i ? ", " : "", (long long)list->integers[i]);
 	text_add(out, "]");
@@ -201,7 +210,9 @@ static void add_strings(
 	const struct attr *list = item_of(row, key, ATTR_ARRAY);
 	if (!list)
 		return;
-	text_add(out, ", \"%s\": [", name);
+	text_add(out, ", ");
+	json_quote(out, name);
+	text_add(out, ": [");
 	for (int i = 0; i < list->count; i++) {
 		text_add(out, i ? ", " : "");
 		json_quote(out, text_of(list->items[i].value));

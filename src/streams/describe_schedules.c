@@ -13,9 +13,9 @@ struct scheduled_loops {
 	struct module *module;
 	const struct op *main, *op;
 	struct schedule schedule;
-	int dims;                         /* of the statement in C */
-	int64_t dim_of[KERNEL_OPERANDS];  /* [loops] dim in C of each loop of the kernel */
-	const struct attr *all;           /* all entries */
+	int dims;                        /* of the statement in C */
+	int64_t dim_of[KERNEL_OPERANDS]; /* [loops] dim in C of each loop of the kernel */
+	const struct attr *all;          /* all entries */
 };
 
 /* The loops of the kernel are those of C but for some of one iteration. */
@@ -76,9 +76,8 @@ static const char *array_of(const struct scheduled_loops *s, const struct value 
 		        function_argument_attr(s->main, value->index, KEY_STREAM_NAME);
 		return name ? name->text : NULL;
 	}
-	const struct attr *entry = value->def->code == OP_KERNEL
-	        ? attr_entry(s->all, value->def->kernel->name)
-	        : NULL;
+	const struct attr *entry =
+	        value->def->code == OP_KERNEL ? attr_entry(s->all, value->def->kernel->name) : NULL;
 	const struct attr *array = attr_item(entry, KEY_ARRAY);
 	return array && array->kind == ATTR_STRING ? array->text : NULL;
 }
@@ -126,8 +125,8 @@ static void add_partition(struct scheduled_loops *s, struct partitions *partitio
 	for (int d = 0; d < type->rank; d++) {
 		if (factor[d] < 2)
 			continue;
-		const char *text = text_format(module->arena,
-		        "%s cyclic factor=%" PRId64 " dim=%d", name, factor[d], d + 1);
+		const char *text = text_format(module->arena, "%s cyclic factor=%" PRId64 " dim=%d",
+		        name, factor[d], d + 1);
 		bool known = false;
 		for (size_t i = 0; i < partitions->list.count; i++)
 			known = known || text_same(partitions->list.data[i]->text, text);
