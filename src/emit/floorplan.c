@@ -1,6 +1,6 @@
-/* Writes floorplan.tcl: the die of every process, of every channel and of the registers of those that
- * cross between dies, as Vivado's constraints.  A channel is with its reader, as the resource model
- * counts it. */
+/* Writes floorplan.tcl: the die of every process, of every channel and of the registers of those
+ * that cross between dies, as Vivado's constraints.  A channel is with its reader, as the resource
+ * model counts it. */
 #include "emit/emit.h"
 
 static const char *const head =

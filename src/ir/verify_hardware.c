@@ -253,13 +253,13 @@ static void check_main(struct verifier *verifier, const struct op *main, const s
 	}
 }
 
-struct channel_ends {
+struct end_dies {
 	int in, out;
 	int64_t from, to; /* dies of the last writer and reader */
 };
 
 static void add_ends(const struct map *callees, const struct op *call, const struct value *channel,
-        struct channel_ends *ends)
+        struct end_dies *ends)
 {
 	for (int i = 0; i < call->operands; i++) {
 		if (call->operand[i] != channel)
@@ -274,7 +274,7 @@ static void add_ends(const struct map *callees, const struct op *call, const str
 
 /* Every boundary between the dies of both ends has registers. */
 static void check_crossings(
-        struct verifier *verifier, const struct op *channel, const struct channel_ends *ends)
+        struct verifier *verifier, const struct op *channel, const struct end_dies *ends)
 {
 	bool placed = ends->from >= 0 && ends->to >= 0;
 	int64_t expected = placed ? llabs(ends->from - ends->to) : 0;
@@ -293,7 +293,7 @@ static void check_crossings(
 static void check_channel(struct verifier *verifier, const struct op *channel,
         const struct op *main, const struct map *callees)
 {
-	struct channel_ends ends = { 0 };
+	struct end_dies ends = { 0 };
 	for (const struct op *op = main->region[0]->first; op; op = op->next)
 		if (op->code == OP_CALL)
 			add_ends(callees, op, channel->result[0], &ends);

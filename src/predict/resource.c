@@ -438,7 +438,8 @@ struct channel_users channel_users_of(const struct design_cost *design, const st
 
 static void add_wires(struct design_cost *design, int64_t bits, int from, int to)
 {
-	for (int die = from < to ? from : to; die < (from < to ? to : from); die++) {
+	int low = from < to ? from : to;
+	for (int die = low; die < from + to - low; die++) {
 		design->wires[die] += bits;
 		design->crossings[die]++;
 	}

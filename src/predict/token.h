@@ -73,7 +73,7 @@ struct token_process {
 struct token_channel {
 	bool blocks;
 	int64_t depth; /* as in the design */
-	/* of a channel between dies (predict/crossing.h): words beside the depth, cycles of a word */
+	/* between dies (predict/crossing.h): words beside the depth, cycles of a word */
 	int64_t between, latency;
 	int64_t words, read;      /* words written and read per launch */
 	int process[TOKEN_SIDES]; /* -1: none */
