@@ -215,6 +215,8 @@ def lower(
         tensors: dict[str, Any] = graph.named_tensors(module)
         outputs = [graph.Port(name, "output") for name in results]
         lowered = graph.lower(module, inputs, ports, tensors, outputs, attributes)
+    if not lowered.results:
+        raise Error("the module computes no tensor", "accepted is a result with elements, at least")
     _warn_of_doubles(lowered, tensors)
     if packed:
         integers = torchao_weights.integers(module, packed, quant)

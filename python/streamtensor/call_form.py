@@ -76,10 +76,18 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Empty:
+    """A result without elements, which the design does not give."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True)
 class Results:
     """The results of a call: a tree whose leaves are tensors, numbers or known values."""
 
-    leaves: tuple  # HOLE for a tensor, a Number, or the value
+    leaves: tuple  # HOLE for a tensor, a Number, an Empty, or the value
     structure: _pytree.TreeSpec
 
     @property
@@ -88,21 +96,30 @@ class Results:
 
     def filled(self, tensors: Iterable[torch.Tensor]):
         found = iter(tensors)
-        return _pytree.tree_unflatten(
-            [
-                next(found)
-                if leaf is HOLE
-                else leaf.read(next(found))
-                if isinstance(leaf, Number)
-                else leaf
-                for leaf in self.leaves
-            ],
-            self.structure,
-        )
+        return _pytree.tree_unflatten([_given(leaf, found) for leaf in self.leaves], self.structure)
+
+
+def _given(leaf, tensors):
+    if leaf is HOLE:
+        return next(tensors)
+    if isinstance(leaf, Number):
+        return leaf.read(next(tensors))
+    return torch.empty(leaf.shape, dtype=leaf.dtype) if isinstance(leaf, Empty) else leaf
+
+
+def _is_empty(node) -> bool:
+    return isinstance(node, torch.fx.Node) and node.meta["val"].numel() == 0
+
+
+def _leaf(node, spec):
+    if not isinstance(node, torch.fx.Node):
+        return spec.arg.value
+    value = node.meta["val"]
+    return Empty(tuple(value.shape), value.dtype) if _is_empty(node) else HOLE
 
 
 def separate_values(program: torch.export.ExportedProgram, numbers: dict[int, type]) -> Results:
-    """Removes the results of the program that are no tensors, in place.
+    """Removes the results of the program that are no tensors or have no elements, in place.
 
     numbers: the types of results that are numbers, which the program computes as tensors, by place.
     """
@@ -110,14 +127,15 @@ def separate_values(program: torch.export.ExportedProgram, numbers: dict[int, ty
     pairs = list(zip(output.args[0], program.graph_signature.output_specs))
     own = [pair for pair in pairs if pair[1].kind == OutputKind.USER_OUTPUT]
     leaves = [
-        Number(numbers[place])
-        if place in numbers
-        else HOLE
-        if isinstance(node, torch.fx.Node)
-        else spec.arg.value
+        Number(numbers[place]) if place in numbers else _leaf(node, spec)
         for place, (node, spec) in enumerate(own)
     ]
-    kept = [pair for pair in pairs if isinstance(pair[0], torch.fx.Node)]
+    kept = [
+        (node, spec)
+        for node, spec in pairs
+        if isinstance(node, torch.fx.Node)
+        and not (_is_empty(node) and spec.kind == OutputKind.USER_OUTPUT)
+    ]
     output.args = (tuple(node for node, _ in kept),)
     program.graph_signature.output_specs[:] = [spec for _, spec in kept]
     return Results(tuple(leaves), structure)

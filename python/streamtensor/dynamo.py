@@ -163,7 +163,7 @@ class _GraphRunner:
 
     def _build(self, arguments) -> _Compiled:
         plans = layouts(self._module, arguments)
-        wanted = [plan is not None and plan.of_input is None for plan in plans]
+        wanted = [plan is not None and plan.is_computed for plan in plans]
         pattern: list[tuple[str, Any]] = []
         inputs: list[torch.Tensor] = []
         weights: dict[str, torch.Tensor] = {}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch.utils import _pytree
 
-from .call_form import HOLE, Arguments, Number, Results
+from .call_form import HOLE, Arguments, Empty, Number, Results
 from .errors import Error
 from .lowering.graph import ELEMENTS, Port, Signature
 
@@ -143,6 +143,8 @@ def _leaf_data(leaf) -> dict:
         return {}
     if isinstance(leaf, Number):
         return {"number": leaf.type.__name__}
+    if isinstance(leaf, Empty):
+        return {"empty": leaf.shape, "dtype": str(leaf.dtype).removeprefix("torch.")}
     if not isinstance(leaf, _PLAIN):
         raise TypeError(type(leaf).__name__)
     return {"value": leaf}
@@ -151,6 +153,8 @@ def _leaf_data(leaf) -> dict:
 def _leaf(data: dict):
     if "number" in data:
         return Number(_NUMBERS[data["number"]])
+    if "empty" in data:
+        return Empty(tuple(data["empty"]), getattr(torch, data["dtype"]))
     return data.get("value") if "value" in data else HOLE
 
 

@@ -578,7 +578,7 @@ static struct value *returned_value(
 	struct value *root = view.piece[0].root;
 	struct op *def = ret->operand[index]->def;
 	fold->before = def ? def : ret->parent->first;
-	if (def && def->code == OP_FOR)
+	if (def && (def->code == OP_FOR || def->code == OP_CONSTANT))
 		fold->before = def->next;
 	bool direct = view_is_identity(&view) && root->def && root->def->code == OP_KERNEL &&
 	        (root->type == type || root->uses >= 0);

@@ -8,6 +8,7 @@ import time
 
 import pytest
 import torch
+from conftest import stc
 from test_operators import Call
 from torch import nn
 from torch.utils._pytree import tree_flatten
@@ -58,6 +59,8 @@ def test_integers_of_8_and_16_bits_are_pytorchs(core_built):
             (u.float() / 255, (u.float() * 1.5).to(torch.uint8), a.to(torch.uint8), u & 12),
             (torch.cat([u, torch.tensor([3, 200], dtype=torch.uint8)]), torch.where(u > 5, u, 7)),
             (h * 300, h - 40000, u.float().mean(), (u > 3) ^ True, (u > 3) & True),
+            (torch.cat([a, u]), torch.stack([u, h]), torch.cat([u.float(), u]), torch.cat([h, u])),
+            (u.to(torch.int8).to(torch.int16), h.to(torch.uint8).to(torch.int16), (a > 0).to(h)),
         )
 
     check(function, SMALL, BYTES, SMALL.to(torch.int16))
@@ -100,6 +103,34 @@ def test_bits_are_viewed_as_numbers_of_another_type(core_built):
     )
     with pytest.raises(streamtensor.Error, match="float16 cannot be viewed as"):
         streamtensor.compile(Call(lambda x: x.view(torch.int16)), (x.half(),))
+
+
+def test_tensors_without_elements_or_dims(core_built):
+    """A design has neither; constants and reshapes stand for them."""
+
+    def function(x, none, number):
+        return (
+            (x[:0], none * 2, torch.cat([none, x, x[:0]]), x[:, :0] @ x[:0], x[:0].sum(1)),
+            (none.sum(), x + none.sum(), none.mean(0), x[:0].prod(), none.any(), none.all(0)),
+            (number.softmax(0), number.sort(), number.cumsum(0), number.logsumexp(-1)),
+            (number.topk(1), number.max(0), number.prod(0), number.gather(0, torch.tensor(0))),
+        )
+
+    check(function, X, torch.empty(0, 6), torch.tensor(2.5))
+    with pytest.raises(streamtensor.Error, match="the module computes no tensor"):
+        streamtensor.compile(nn.Linear(6, 3), (torch.empty(0, 6),))
+
+
+def test_constants_are_results(core_built):
+    check(lambda x: (torch.tensor([1.0, 5.0, 2.0]), torch.arange(4), x + 1, torch.ones(2)), X)
+
+
+def test_reductions_of_bools_are_read_back(core_built, tmp_path):
+    model, stage = tmp_path / "model.mlir", tmp_path / "stage.mlir"
+    model.write_text(streamtensor.export(Call(lambda x: (x > 0).all(1)), (X,)).text)
+    made = stc("compile", model, "--platform", "u55c", "--stop-after", "fold_views", "-o", stage)
+    assert made.returncode == 0 and "init = true" in stage.read_text()
+    assert stc("check", stage).returncode == 0
 
 
 def test_counts_beyond_the_least_length_are_told(core_built):

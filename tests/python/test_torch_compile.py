@@ -183,6 +183,14 @@ def test_results_share_memory_as_those_of_pytorch():
     assert turned.stride() == (1, 3) and turned.tolist() == [[0, 6], [2, 8], [4, 10]]
 
 
+def test_a_number_among_the_arguments_may_change():
+    """Dynamo passes numbers that it has seen to change as tensors, which the graph reads."""
+    torch._dynamo.reset()
+    function = torch.compile(lambda x, scale: x * scale + scale, backend="streamtensor")
+    for scale in (2, 2.5, 3.5):
+        assert torch.equal(function(torch.ones(3), scale), torch.full((3,), 2.0 * scale))
+
+
 def test_a_weight_that_is_written_unseen_is_read_again():
     """Through .data and through NumPy, which leave no trace in the tensor."""
     module, x = nn.Linear(2, 1, bias=False).requires_grad_(False), torch.ones(1, 2)

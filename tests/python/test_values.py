@@ -83,6 +83,7 @@ COMPARED = {
     "fmax": lambda a, b: (torch.fmax(a, b), torch.fmin(a, b)),
     "with itself": lambda a, b: (a == a, a != a, a < a, a <= a, (a + 1) == (a + 1)),
     "comparisons": lambda a, b: (a == b, a < b, a > 0.3, a >= 1, a != 0, a <= b),
+    "close": lambda a, b: (torch.isclose(a, a + 0), torch.isclose(a, b, 0.3, 1.0, equal_nan=True)),
     "classes": lambda a, b: (a.isnan(), a.isinf(), a.isfinite(), a.isposinf(), a.isneginf()),
     "nan_to_num": lambda a, b: (torch.nan_to_num(a), torch.nan_to_num(a, 1.0, 2.0, -3.0)),
     "logic": lambda a, b: (a.bool(), a.logical_not(), torch.logical_and(a, b), a.any(), a.all()),
@@ -91,6 +92,7 @@ COMPARED = {
     "places": lambda a, b: (a.argmax(), a.argmin(), a[3:].argmax(), a[8:].argmin()),
     "running": lambda a, b: (a[1:9].cummax(0), a[3:9].cummin(0)),
     "median": lambda a, b: (a.median(0), a[3:18].median(0), a.kthvalue(3), a.kthvalue(a.numel())),
+    "without NaN": lambda a, b: (a.nanmedian(0), (a[:4] * 0 / 0).nanmedian(), a.nansum()),
 }
 SORTED = {
     "sort": lambda a, b: (a[:12].sort(stable=True), b[:12].sort(descending=True, stable=True)),
@@ -106,6 +108,8 @@ ROUNDED = {
     ),
     "fmod": lambda a, b: (torch.fmod(a, b), torch.fmod(a, -7)),
     "floor division": lambda a, b: (a // b, a // 0.7, torch.div(a, b, rounding_mode="trunc")),
+    "signs of zeros": lambda a, b: [1 / f(a) for f in (torch.trunc, torch.ceil, torch.round)],
+    "signs": lambda a, b: torch.signbit(a),
     "integers": lambda a, b: (a.int(), a.long(), a.clamp(-99, 99).to(torch.int8)),
     "copysign": lambda a, b: torch.copysign(a, torch.where(b != b, 1.0, b)),
 }
@@ -128,7 +132,13 @@ FUNCTIONS = {
 def test_f32():
     inputs = _edges(torch.float32)
     assert _check({**COMPARED, **SORTED}, inputs) > 800
-    assert _check({**ROUNDED, **ACTIVATIONS}, inputs) > 800
+    bits = {
+        "bits": lambda a, b: (
+            torch.frexp(a),
+            torch.nextafter(torch.where(a == 0, 1.0, a), b.flip(0)),
+        )
+    }
+    assert _check({**ROUNDED, **ACTIVATIONS, **bits}, inputs) > 800
     assert _check(FUNCTIONS, inputs) > 800
 
 
@@ -139,6 +149,7 @@ def test_halves(kind):
     rows = {
         "numbers": lambda a, b: (a + 0.1, a * 1.7, a - 0.3, a / 3.3, 0.1 - a, 1 / a, a < 0.1),
         "scaled": lambda a, b: torch.add(a, b, alpha=0.3),
+        "limits of the type": lambda a, b: torch.nan_to_num(a / 0),
         "composed": lambda a, b: (
             torch.addcmul(a, a, b, value=0.3), torch.lerp(a, b, 0.3), torch.addcdiv(a, b, b + 3)),
         **COMPARED,
@@ -179,6 +190,8 @@ WHOLE = {
     "signs": lambda a, b, n: (a.abs(), -a, a.sign()),
     "quotients": lambda a, b, n: (a // b, a % b, torch.fmod(a, b), a / b),
     "by numbers": lambda a, b, n: (a // 7, a % 7, torch.fmod(a, 7), a / 7, a + 7, a * 7, 7 - a),
+    "numbers first": lambda a, b, n: (torch.remainder(17, b), 2 >> n.clamp(0, 6), 17 // b),
+    "shifted": lambda a, b, n: (torch.bitwise_left_shift(a, 3), torch.bitwise_right_shift(a, 3)),
     "modes": lambda a, b, n: [torch.div(a, b, rounding_mode=m) for m in ("floor", "trunc")],
     "powers": lambda a, b, n: (a**2, a**3, a**0, a**5, 2**n, 3**n, a[:8] ** n[:8]),
     "compared": lambda a, b, n: (a < b, a == b, torch.maximum(a, b), torch.minimum(a, b)),
@@ -187,6 +200,7 @@ WHOLE = {
     "converted": lambda a, b, n: (a.float(), a.half(), a.bfloat16(), a.bool()),
     "narrowed": lambda a, b, n: (a.to(torch.int8), a.to(torch.int16), a.int(), a.long()),
     "summed": lambda a, b, n: (a.sum(), a.cumsum(0), a.prod(), b.cumprod(0)),
+    "in i32": lambda a, b, n: (a.cumsum(0, dtype=torch.int32), b.cumprod(0, dtype=torch.int32)),
     "with fractions": lambda a, b, n: (a * 0.5, a + 0.1, a < 0.5, a.clamp(0.5, 2.5)),
     "sorted": lambda a, b, n: a[:12].sort(stable=True),
 }
@@ -202,7 +216,8 @@ def test_whole_numbers(kind):
 def test_narrow_whole_numbers(kind):
     """Without Python numbers, and the least by -1, which C++ leaves open."""
     a, b, n = _whole(kind)
-    names = ("signs", "quotients", "modes", "compared", "converted", "narrowed", "summed")
+    names = ("signs", "quotients", "modes", "compared", "converted", "narrowed", "summed",
+             "numbers first", "shifted", "in i32")  # fmt: skip
     rows = {name: WHOLE[name] for name in names}
     if kind == torch.uint8:
         b = b.clamp(min=1)

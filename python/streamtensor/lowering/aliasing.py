@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from ..errors import Error
 
 
 @dataclass(frozen=True)
@@ -22,10 +25,17 @@ class Layout:
     group: int = 0
     bytes: int = 0
 
+    @property
+    def is_computed(self) -> bool:
+        """It has values, and they are no input's."""
+        return self.of_input is None and 0 not in self.shape
+
 
 def layouts(module, arguments) -> list[Layout | None]:
     """For each result of module(*arguments) its layout; None for one that is no tensor."""
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+    # with symbols for the numbers that the graph reads from tensors
+    mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+    with mode, torch.no_grad():
         # each in memory of its own, as not all calls have inputs that share it
         fake = [
             torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device=each.device)
@@ -41,8 +51,18 @@ def layouts(module, arguments) -> list[Layout | None]:
         groups: dict[int, int] = {}
         return [
             _layout(each, inputs, groups) if isinstance(each, torch.Tensor) else None
-            for each in module(*fake)
+            for each in _followed(module, fake)
         ]
+
+
+def _followed(module, arguments):
+    try:
+        return module(*arguments)
+    except Exception as error:
+        raise Error(
+            "the graph decides by numbers that it computes",
+            "accepted is control flow by shapes and constants; torch.where chooses by numbers",
+        ) from error
 
 
 def _memory(value: torch.Tensor) -> int:
@@ -63,14 +83,14 @@ def _layout(value, inputs: dict, groups: dict) -> Layout:
 
 
 def arranged(found: list, plans: list[Layout], arguments) -> list[torch.Tensor]:
-    """The results: `found` are the values of those that are no views of inputs, in order."""
+    """The results: `found` are the values of those that are computed, in order."""
     values, memories, results = iter(found), {}, []
     groups = [plan.group for plan in plans if plan.of_input is None]
     for plan in plans:
         if plan.of_input is not None:
             results.append(_view(arguments[plan.of_input], plan))
             continue
-        value = next(values)
+        value = next(values) if plan.is_computed else torch.empty(plan.shape, dtype=plan.dtype)
         if groups.count(plan.group) == 1 and value.stride() == plan.strides:
             results.append(value)
             continue

@@ -15,7 +15,7 @@ def rewrite(graph) -> None:
     for node in list(graph.nodes):
         if node.op != "call_function" or node.target is not _aten.softmax.int:
             continue
-        dim = node.args[1] % node.meta["val"].dim()
+        dim = node.args[1] % max(node.meta["val"].dim(), 1)
         joined = _without_shift(node.args[0], dim)
         parts = _parts(joined, dim)
         kept = [user for user in node.users if parts and _is_first_part(user, parts[0], dim)]

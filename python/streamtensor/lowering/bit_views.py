@@ -5,6 +5,8 @@ own. torch-mlir has no such op, so it is cut out of the program before the lower
 further result and its result a further input, and joined as arith.bitcast behind it.
 """
 
+import math
+
 import torch
 from torch.export.graph_signature import (
     InputKind,
@@ -16,6 +18,8 @@ from torch.export.graph_signature import (
 
 from ..errors import Error
 
+_aten = torch.ops.aten
+_LEAST = 2.0**-149
 _INTEGER = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 _INTEGERS = {*_INTEGER.values(), torch.uint8}
 
@@ -90,6 +94,42 @@ def _regrouped(x: torch.Tensor, size: int) -> torch.Tensor:
     for part in parts[1:]:
         total = total | part
     return total.to(_INTEGER[size])
+
+
+def table() -> dict:
+    """The decompositions of view(dtype) and of functions of a number's bits."""
+    return {
+        _aten.view.dtype: view,
+        _aten.signbit.default: _signbit,
+        _aten.frexp.Tensor: _frexp,
+        _aten.nextafter.default: _nextafter,
+    }
+
+
+def _signbit(x):
+    if not x.dtype.is_floating_point:
+        return x < 0
+    return _bits(x.float()) < 0
+
+
+def _frexp(x):
+    bits = _bits(x.float())
+    exponent = ((bits >> 23) & 0xFF) - 126
+    whole = (x == 0) | ~torch.isfinite(x)
+    mantissa = _of_bits((bits & -0x7F800001) | 0x3F000000).to(x.dtype)
+    return torch.where(whole, x, mantissa), torch.where(whole, torch.zeros_like(exponent), exponent)
+
+
+def _nextafter(x, other):
+    if x.dtype != torch.float32 or other.dtype != torch.float32:
+        return NotImplemented
+    bits = _bits(x)
+    away = (x < other) ^ (bits < 0)
+    stepped = _of_bits(torch.where(away, bits + 1, bits - 1))
+    least = torch.where(other < 0, -_LEAST, _LEAST)
+    found = torch.where(x == 0, least, torch.where(x == other, other, stepped))
+    found = torch.where((x == 0) & (other == 0), other, found)
+    return torch.where((x != x) | (other != other), math.nan, found)
 
 
 def cut(program) -> int:

@@ -41,8 +41,13 @@ def fold_constants(program: torch.export.ExportedProgram) -> None:
         if _can_fold(node, values):
             values[node] = _evaluate(node, values)
     gather_rewrites.rewrite(graph, values)
+    of_nothing = _made_of_nothing(values)
     for node, value in values.items():
-        users = [user for user in node.users if user not in values and user.op == "call_function"]
+        users = [
+            user
+            for user in node.users
+            if user not in values and (user.op == "call_function" or node in of_nothing)
+        ]
         if node.op == "call_function" and users and isinstance(value, torch.Tensor):
             for (
                 user
@@ -51,8 +56,17 @@ def fold_constants(program: torch.export.ExportedProgram) -> None:
     graph.eliminate_dead_code()
 
 
+def _made_of_nothing(values: dict) -> set:
+    """Those that tensors without elements go into: a design has no such tensors."""
+    found = set()
+    for node in values:
+        if _has_no_elements(node) or any(each in found for each in node.all_input_nodes):
+            found.add(node)
+    return found
+
+
 def _lifted(program) -> dict:
-    """The placeholders of constants, with their values."""
+    """The placeholders of constants, and of tensors without elements, with their values."""
     kind = torch.export.graph_signature.InputKind.CONSTANT_TENSOR
     specs = {
         spec.arg.name: spec.target
@@ -64,16 +78,33 @@ def _lifted(program) -> dict:
         for node in program.graph.nodes
         if node.op == "placeholder" and node.name in specs
     }
-    return {
+    empty = {
+        node: _empty_like(node)
+        for node in program.graph.nodes
+        if node.op == "placeholder" and _has_no_elements(node)
+    }
+    return empty | {
         node: value
         for node, value in held.items()
         if isinstance(value, torch.Tensor) and not value.is_meta
     }
 
 
+def _has_no_elements(node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.numel() == 0
+
+
+def _empty_like(node) -> torch.Tensor:
+    value = node.meta["val"]
+    return torch.empty(value.shape, dtype=value.dtype)
+
+
 def _can_fold(node, values: dict) -> bool:
     if node.op != "call_function" or "loop" in node.meta:
         return False
+    if _has_no_elements(node):
+        return True
     filled = node.target in _FILLED and not isinstance(_FILLED[node.target](node), torch.fx.Node)
     if not filled and any(argument not in values for argument in node.all_input_nodes):
         return False
@@ -102,6 +133,8 @@ def _expands(node, found: list[torch.Tensor], values: dict) -> bool:
 
 
 def _evaluate(node, values: dict):
+    if _has_no_elements(node):
+        return _empty_like(node)
     if node.target in _FILLED and node.args[0] not in values:
         like = node.meta["val"]
         return torch.full(like.shape, _FILLED[node.target](node), dtype=like.dtype)

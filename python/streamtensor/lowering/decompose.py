@@ -20,6 +20,7 @@ from . import (
     sort_scatter_decompositions,
     spatial_decompositions,
 )
+from .narrow_integers import called
 
 _ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._assert_async.msg}
 
@@ -64,6 +65,7 @@ def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
         if node.op == "call_function" and node.target in _ASSERTIONS:
             graph.erase_node(node)
     _keep_comparisons_with_itself(graph)
+    _give_numbers_a_dim(graph)
     calls = {
         node: _key(node)
         for node in graph.nodes
@@ -93,6 +95,52 @@ def _keep_comparisons_with_itself(graph) -> None:
                     each.meta = dict(node.meta)
                 node.replace_all_uses_with(found)
                 graph.erase_node(node)
+
+
+def _give_numbers_a_dim(graph) -> None:
+    """An op along a dim takes a tensor without dims as one of a single element."""
+    for node in list(graph.nodes):
+        if not _is_along_a_dim_of_none(node):
+            continue
+        with graph.inserting_before(node):
+            args = torch.fx.node.map_arg(
+                node.args,
+                lambda each, node=node: each if each.meta["val"].ndim else _shaped(each, [1], node),
+            )
+            fresh = called(graph, node.target, args, node.kwargs, node)
+        if isinstance(node.meta["val"], torch.Tensor):
+            _replace_by_shaped(graph, node, fresh)
+            continue
+        for user in list(node.users):
+            with graph.inserting_before(user):
+                part = called(graph, operator.getitem, (fresh, user.args[1]), {}, node)
+            _replace_by_shaped(graph, user, part)
+        graph.erase_node(node)
+
+
+def _is_along_a_dim_of_none(node) -> bool:
+    target = node.target
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
+        return False
+    first = node.args[0] if node.args else None
+    value = first.meta.get("val") if isinstance(first, torch.fx.Node) else None
+    return (
+        isinstance(value, torch.Tensor)
+        and not value.ndim
+        and not target._schema.is_mutable
+        and any(each.name == "dim" for each in target._schema.arguments)
+    )
+
+
+def _shaped(node, shape, like):
+    return called(node.graph, torch.ops.aten.reshape.default, (node, list(shape)), {}, like)
+
+
+def _replace_by_shaped(graph, node, fresh) -> None:
+    with graph.inserting_before(node):
+        found = _shaped(fresh, node.meta["val"].shape, node)
+    node.replace_all_uses_with(found)
+    graph.erase_node(node)
 
 
 def _key(node):
@@ -285,6 +333,6 @@ def _cumsum(x, dim, *, dtype=None):
     seen = at.unsqueeze(0) <= at.unsqueeze(1)
     return (
         torch.where(seen, moved, torch.zeros((), dtype=x.dtype, device=x.device))
-        .sum(-1)
+        .sum(-1, dtype=x.dtype)
         .movedim(-1, dim)
     )

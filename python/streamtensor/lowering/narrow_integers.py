@@ -25,6 +25,7 @@ _MOVING = {  # ops that only move elements, or convert them
     ).split()
 }
 CONVERSIONS = {_aten._to_copy.default, torch.ops.prims.convert_element_type.default}
+_JOINING = {_aten.cat, _aten.stack}
 _GATHERS = {_aten.index, _aten.index_select, _aten.embedding}
 _OF_BOOLS = {  # ops on bools that torch-mlir has for numbers only
     getattr(_aten, name)
@@ -43,6 +44,8 @@ def widen(graph: torch.fx.Graph) -> None:
         if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
             if node.target in CONVERSIONS:
                 _convert_by_steps(graph, node)
+            elif node.target.overloadpacket in _JOINING:
+                _join_one_type(graph, node)
             elif _is_narrow(node):
                 _widen(graph, node, widened)
 
@@ -105,17 +108,34 @@ def _convert_by_steps(graph, node) -> None:
     """
     source, dtype = node.args[0], (*node.args[1:], node.kwargs.get("dtype"))[0]
     is_real = source.meta["val"].dtype.is_floating_point
-    if dtype not in _NARROW or not (is_real or source.target in CONVERSIONS):
+    given = source.meta["val"].dtype
+    is_made = is_real or (source.target in CONVERSIONS and given != torch.bool)
+    if dtype not in _NARROW or not is_made:
         return
-    bits = torch.iinfo(dtype).bits
+    kept = given if given in _NARROW and given.itemsize < dtype.itemsize else dtype
+    bits = torch.iinfo(kept).bits
     with graph.inserting_before(node):
-        wide = _cast(graph, source, _WIDE, node) if is_real else source
+        wide = _cast(graph, source, _WIDE, node) if is_real or given in _NARROW else source
         low = _with_constant(graph, _aten.bitwise_and.Tensor, wide, (1 << bits) - 1)
-        if dtype.is_signed:
+        if kept.is_signed:
             sign = 1 << (bits - 1)
             low = _with_constant(graph, _aten.bitwise_xor.Tensor, low, sign)
             low = _with_constant(graph, _aten.sub.Tensor, low, sign)
         node.replace_input_with(source, low)
+
+
+def _join_one_type(graph, node) -> None:
+    """Converts what is joined, since torch-mlir reads unsigned parts of another type as signed;
+    parts without elements are left out.
+    """
+    dtype = node.meta["val"].dtype
+    filled = [part for part in node.args[0] if part.meta["val"].numel()]
+    if node.target.overloadpacket is _aten.cat and filled:
+        node.args = (filled, *node.args[1:])
+    with graph.inserting_before(node):
+        for part in dict.fromkeys(node.args[0]):
+            if part.meta["val"].dtype != dtype:
+                node.replace_input_with(part, _cast(graph, part, dtype, node))
 
 
 def _widen(graph, node, widened: dict) -> None:

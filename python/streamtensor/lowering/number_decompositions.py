@@ -15,7 +15,7 @@ HALVES = (torch.float16, torch.bfloat16)
 _EXACT_IN_HALVES = """
     abs neg relu sign floor ceil round trunc where clone alias _to_copy maximum minimum clamp
     clamp_min clamp_max eq ne lt le gt ge isnan isinf fill masked_fill logical_not logical_and
-    logical_or logical_xor copysign hardtanh detach lift_fresh_copy
+    logical_or logical_xor copysign hardtanh detach lift_fresh_copy nan_to_num
 """.split()
 # Reductions and other ops of several elements that PyTorch computes in f32 and rounds once.
 _WIDE = """
@@ -24,7 +24,8 @@ _WIDE = """
     adaptive_avg_pool1d _softmax _log_softmax native_layer_norm native_group_norm
     _native_batch_norm_legit_no_training native_batch_norm mse_loss l1_loss smooth_l1_loss
     huber_loss dist _cdist_forward upsample_bilinear2d upsample_bicubic2d upsample_linear1d
-    upsample_trilinear3d _upsample_bilinear2d_aa nansum trace softplus glu rms_norm
+    upsample_trilinear3d _upsample_bilinear2d_aa nansum trace softplus glu rms_norm hardswish
+    log_sigmoid_forward
 """.split()
 
 # Ops that round a number to the half type first, as PyTorch does; others take it in f32.
@@ -33,7 +34,7 @@ _ROUNDING_NUMBERS = (_aten.add, _aten.sub, _aten.rsub, _aten.remainder, _aten.fm
 
 def table() -> dict:
     rows = {
-        _aten.view.dtype: bit_views.view,
+        **bit_views.table(),
         _aten.clamp.default: _clamp,
         _aten.clamp.Tensor: _clamp,
         _aten.clamp_min.default: lambda x, low: _clamp(x, low, None),
@@ -47,6 +48,7 @@ def table() -> dict:
         _aten.maximum.default: _maximum,
         _aten.minimum.default: _minimum,
         _aten.isfinite.default: _is_finite,
+        _aten.isclose.default: _is_close,
         _aten.isposinf.default: lambda x: x == math.inf,
         _aten.isneginf.default: lambda x: x == -math.inf,
         _aten.nan_to_num.default: _nan_to_num,
@@ -60,16 +62,31 @@ def table() -> dict:
         _aten.fmod.Scalar: _fmod,
         _aten.remainder.Tensor: _remainder,
         _aten.remainder.Scalar: _remainder,
+        _aten.remainder.Scalar_Tensor: _remainder,
+        _aten.trunc.default: _trunc,
         _aten.pow.Tensor_Scalar: _pow,
         _aten.pow.Tensor_Tensor: _pow,
         _aten.pow.Scalar: _pow,
         _aten._to_copy.default: _to_copy,
-        _aten.__lshift__.Tensor: torch.bitwise_left_shift,
-        _aten.__rshift__.Tensor: torch.bitwise_right_shift,
-        _aten.__lshift__.Scalar: lambda x, y: x << _number(y, x.dtype),
-        _aten.__rshift__.Scalar: lambda x, y: x >> _number(y, x.dtype),
+        **_shifts(),
         **{op: _compared_as_half(op) for op in _comparisons()},
     }
+    return rows
+
+
+def _shifts():
+    rows = {}
+    for names, shift in (
+        (("__lshift__", "bitwise_left_shift"), torch.bitwise_left_shift),
+        (("__rshift__", "bitwise_right_shift"), torch.bitwise_right_shift),
+    ):
+
+        def of_tensors(x, y, shift=shift):
+            return shift(*_promoted(x, y)[1:])
+
+        dunder, function = (getattr(_aten, name) for name in names)
+        overloads = dunder.Tensor, dunder.Scalar, function.Tensor_Scalar, function.Scalar_Tensor
+        rows |= dict.fromkeys(overloads, of_tensors)
     return rows
 
 
@@ -135,10 +152,12 @@ def _half_of(args, options):
 
 def _must_widen(op, args, options) -> bool:
     """Sums and differences, and products and quotients of two tensors, are rounded once as they
-    are.
+    are; the square in a third power is rounded, too.
     """
     if op.overloadpacket in (_aten.add, _aten.sub, _aten.rsub):
         return len(args) > 2 or "alpha" in options
+    if op == _aten.pow.Tensor_Scalar and args[1] == 3:
+        return False
     simple = op in (_aten.mul.Tensor, _aten.div.Tensor)
     return not (simple and all(isinstance(each, torch.Tensor) for each in args))
 
@@ -219,6 +238,16 @@ def _is_finite(x):
     return torch.abs(x) < math.inf if x.dtype.is_floating_point else x == x
 
 
+def _is_close(x, y, rtol=1e-05, atol=1e-08, equal_nan=False):
+    equal = (x == y) | ((x != x) & (y != y)) if equal_nan else x == y
+    if not rtol and not atol:
+        return equal
+    if not x.dtype.is_floating_point:
+        x, y = x.to(torch.get_default_dtype()), y.to(torch.get_default_dtype())
+    apart = torch.abs(x - y)
+    return equal | (torch.isfinite(apart) & (apart <= atol + torch.abs(rtol * y)))
+
+
 def _nan_to_num(x, nan=None, posinf=None, neginf=None):
     if not x.dtype.is_floating_point:
         return x.clone()
@@ -278,6 +307,10 @@ def _div_mode(x, y, *, rounding_mode=None):
     return NotImplemented if as_it_is else _truncated(wide_x, wide_y)
 
 
+def _trunc(x):
+    return torch.where(x < 0, torch.ceil(x), torch.floor(x))
+
+
 def _fmod(x, y):
     kind, x, y = _promoted(x, y)
     if kind == torch.uint8:
@@ -289,7 +322,7 @@ def _fmod(x, y):
 
 
 def _remainder(x, y):
-    if isinstance(y, torch.Tensor) and x.dtype == y.dtype != torch.uint8:
+    if all(isinstance(each, torch.Tensor) for each in (x, y)) and x.dtype == y.dtype != torch.uint8:
         return NotImplemented
     kind, x, y = _promoted(x, y)
     return (
@@ -299,6 +332,8 @@ def _remainder(x, y):
 
 def _pow(x, y):
     kind = torch.result_type(x, y)
+    if kind in HALVES and isinstance(y, (int, float)) and y == 3:
+        return x * x * x
     if kind.is_floating_point:
         whole = [v for v in (x, y) if isinstance(v, torch.Tensor) and v.dtype != kind]
         return (

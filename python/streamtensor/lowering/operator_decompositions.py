@@ -32,6 +32,7 @@ def table() -> dict:
         _aten.addbmm.default: _addbmm,
         _aten.linalg_vector_norm.default: _vector_norm,
         _aten.linalg_norm.default: _norm,
+        _aten.linalg_norm.ord_str: _named_norm,
         _aten._pdist_forward.default: _pdist,
         _aten.diag_embed.default: _diag_embed,
         _aten.diagonal_scatter.default: _diagonal_scatter,
@@ -110,6 +111,12 @@ def _norm(x, ord=None, dim=None, keepdim=False, *, dtype=None):
     sums = torch.abs(x if dtype is None else x.to(dtype)).sum(columns, keepdim=True)
     found = (torch.amax if ord > 0 else torch.amin)(sums, rows, keepdim=True)
     return found if keepdim else found.squeeze((rows, columns))
+
+
+def _named_norm(x, ord, dim=None, keepdim=False, *, dtype=None):
+    if ord != "fro":
+        return NotImplemented  # of singular values
+    return _vector_norm(x, 2, dim, keepdim, dtype=dtype)
 
 
 def _pdist(x, p=2.0):

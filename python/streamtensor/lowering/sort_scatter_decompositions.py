@@ -45,6 +45,8 @@ def _table() -> dict:
         _aten.kthvalue.default: _kthvalue,
         _aten.median.dim: _median,
         _aten.median.default: lambda x: _median(x.flatten())[0],
+        _aten.nanmedian.dim: lambda x, dim, keepdim=False: _median(x, dim, keepdim, True),
+        _aten.nanmedian.default: lambda x: _median(x.flatten(), skips_nan=True)[0],
         _aten.searchsorted.Tensor: _searchsorted,
         _aten.bucketize.Tensor: lambda x, limits, **options: _searchsorted(limits, x, **options),
         _aten.cumprod.default: _cumprod,
@@ -145,13 +147,16 @@ def _kthvalue(x, k, dim=-1, keepdim=False):
     return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
 
 
-def _median(x, dim=0, keepdim=False):
-    """The lower one of two; the first NaN where there is one."""
+def _median(x, dim=0, keepdim=False, skips_nan=False):
+    """The lower one of two; the first NaN where there is one, or nothing else."""
     place = (x.shape[dim] + 1) // 2
     if not x.dtype.is_floating_point:
         return _kthvalue(x, place, dim, keepdim)
     numbers = (~(x != x)).sum(dim, keepdim=True).movedim(dim, -1)
-    wanted = torch.where(numbers < x.shape[dim], numbers, place - 1)
+    if skips_nan:
+        wanted = torch.clamp((numbers + 1) // 2 - 1, min=0)
+    else:
+        wanted = torch.where(numbers < x.shape[dim], numbers, place - 1)
     values, places = _select_sorted(x, dim, False, wanted)
     return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
 
@@ -175,7 +180,7 @@ def _prefix_mask(x, dim, rest):
 
 def _cumprod(x, dim, *, dtype=None):
     x = x.to(dtype or (x.dtype if x.dtype.is_floating_point else torch.int64))
-    return _prefix_mask(x, dim, 1)[0].prod(-1).movedim(-1, dim)
+    return _prefix_mask(x, dim, 1)[0].prod(-1, dtype=x.dtype).movedim(-1, dim)
 
 
 def _logcumsumexp(x, dim):
