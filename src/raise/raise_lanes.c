@@ -201,6 +201,21 @@ static int64_t new_banks(struct lane_search *s, const struct lane_choice *choice
 	return banks;
 }
 
+/* Has each lane of the choice banks of its own, whichever other lanes use the array? */
+static bool has_banks(const struct lane_search *s, const struct lane_choice *choice)
+{
+	const struct poly_statement *statement = &s->r->program.statement[s->leaf->statement];
+	for (int l = 0; l < choice->loops; l++)
+		for (int i = -1; i < statement->reads; i++) {
+			const struct poly_access *access = access_of(s, i);
+			int d = banked_dim(s, access, choice->counter[l], choice->lanes[l]);
+			if (d == -1 ||
+			        (d >= 0 && s->group->banks[access->array][d] != choice->lanes[l]))
+				return false;
+		}
+	return true;
+}
+
 /* Do the arrays fit with the banks of the choice? */
 static bool has_room(struct lane_search *s, const struct lane_choice *choice)
 {
@@ -209,7 +224,7 @@ static bool has_room(struct lane_search *s, const struct lane_choice *choice)
 		return true;
 	memcpy(s->before, s->group->banks, size);
 	set_banks(s, choice);
-	bool fits = is_held(s->r, s->group);
+	bool fits = has_banks(s, choice) && is_held(s->r, s->group);
 	memcpy(s->group->banks, s->before, size);
 	return fits;
 }

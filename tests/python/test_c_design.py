@@ -136,11 +136,12 @@ def test_a_factorization_in_place_between_kernels(core_built, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "function, arrays", [("relaxation", "A"), ("triangle", "ACD"), ("elimination", "A")]
+    "function, arrays, extent",
+    [("relaxation", "A", 24), ("triangle", "ACD", 66), ("elimination", "A", 24)],
 )
-def test_loops_in_another_order_give_the_bits_of_c(core_built, tmp_path, function, arrays):
-    """Of an odd extent: words that are filled begin at other banks in turn."""
-    sequential_nest_equals_c(tmp_path, function, 24, dict.fromkeys(arrays, (24, 24)))
+def test_loops_in_another_order_give_the_bits_of_c(core_built, tmp_path, function, arrays, extent):
+    """Words that are filled begin at other banks in turn; rows are one pipeline."""
+    sequential_nest_equals_c(tmp_path, function, extent, dict.fromkeys(arrays, (extent, extent)))
 
 
 @pytest.mark.parametrize(
