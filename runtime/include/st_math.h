@@ -235,6 +235,21 @@ static inline int32_t st_nearest(float x, int32_t width)
 	return (st_bits(x) & ST_SIGN_BIT) != 0u ? -(int32_t)near : (int32_t)near;
 }
 
+/* a * 2^power, for at most 60 of either sign.  Subnormal arguments and results are flushed to
+ * zero. */
+static inline float st_scale(float a, int32_t power)
+{
+	uint32_t bits = st_bits(a), sign = bits & ST_SIGN_BIT, size = bits & ~ST_SIGN_BIT;
+	int32_t exponent = (int32_t)(size >> 23) + power;
+
+	if (size >= ST_INF_BITS)
+		return a;
+	if (size >> 23 == 0u || exponent <= 0)
+		return st_float(sign);
+	return st_float(sign |
+	        (exponent >= 255 ? ST_INF_BITS : (uint32_t)exponent << 23 | (size & 0x7fffffu)));
+}
+
 /* A number of at most 17 bits and a sign, and 2^17: exact. */
 static inline float st_float_narrow(int32_t a)
 {

@@ -204,6 +204,7 @@ static bool has_type(const struct op *op)
 
 static const char *form_of(const struct op *op)
 {
+	int power;
 	const struct type *last = type_scalar(op->operand[op->operands - 1]->type);
 	if (!has_type(op))
 		return NULL;
@@ -223,6 +224,8 @@ static const char *form_of(const struct op *op)
 		plain = double_conversion(op);
 	if (plain)
 		return plain;
+	if (power_of_two_factor(op, &power) >= 0)
+		return power_of_two_factor(op, &power) ? "st_scale($0, $P)" : "st_scale($1, $P)";
 	if (narrow_factor(op) >= 0)
 		return narrow_factor(op) ? "st_mul_narrow($0, $1)" : "st_mul_narrow($1, $0)";
 	if (narrow_integer(op))
@@ -270,7 +273,10 @@ struct spelling hls_scalar(
 		}
 		at++;
 		int index = *at - '0';
-		if (*at == 'W')
+		int power = 0;
+		if (*at == 'P' && power_of_two_factor(op, &power) >= 0)
+			text_add(&text, "%d", power);
+		else if (*at == 'W')
 			text_add(&text, "%d", type_scalar(op->result[0]->type)->width);
 		else if (*at == 'T')
 			text_add(&text, "%s", hls_type(e, type_scalar(op->result[0]->type)));

@@ -6,5 +6,6 @@
 bool split_by_consumer(struct pass_context *context, struct module *module);
 bool fuse_elementwise(struct pass_context *context, struct module *module);
 bool rewrite_gelu_silu(struct pass_context *context, struct module *module);
+bool fuse_rounding(struct pass_context *context, struct module *module);
 bool fuse_argmax(struct pass_context *context, struct module *module);
 #endif

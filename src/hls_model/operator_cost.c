@@ -43,7 +43,7 @@ struct operator_cost model_operator(
 	cost = operation->is_double ? platform->double_cost[operation->code]
 	                            : platform->cost[operation->code];
 	if (operation->code == OP_MULI) {
-		cost = platform_product(platform, operation->bits);
+		cost = platform_product(platform, operation->bits, operation->bits);
 		if (has_constant(operation)) /* shifts and additions */
 			cost = (struct operator_cost){ .latency = 1, .lut = 2 * operation->bits };
 	}

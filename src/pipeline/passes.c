@@ -46,6 +46,8 @@ const struct pass passes[] = {
 	        "and single cheap operations are computed several times"),
 	PASS(rewrite_gelu_silu, T, T, APPROXIMATE, "fused kernels",
 	        "GELU and SiLU use one exponential and one division"),
+	PASS(fuse_rounding, T, T, EXACT, "fused kernels",
+	        "rounding to a limited integer of few bits is one operation"),
 	PASS(fuse_argmax, T, T, EXACT, "fused kernels", "argmax is one reduction"),
 	PASS(scan_prefixes, T, T, ORDER, "fused kernels",
 	        "prefix sums are scans, of blocks side by side, and not masked sums"),

@@ -23,6 +23,8 @@
 /* Estimate of st_mul_narrow: selection and rounding of 24 bits 48, bits shifted out 6, exponent 20,
  * zeros, infinities and NaN 20, 16 for the rest. */
 #define NARROW_LUT 110
+/* Estimate: the sum of exponents, 10 bits, and the choice of zero or infinity. */
+#define SCALE_LUT 40
 #define LIKE_MOST 4 /* maximum chain of "like" files */
 
 struct file {
@@ -585,11 +587,14 @@ int platform_names(struct arena *arena, const char *const **names)
 	return (int)found.count;
 }
 
-/* DSPs for the low half of a product: 18-bit digits, only the pairs that reach the low half. */
-static int product_dsp(int bits)
+/* DSPs for a product whose low bits as wide as the wider factor are kept: 18-bit digits, only the
+ * pairs that reach them. A DSP takes 18 bits by 25, all with a sign. */
+static int product_dsp(int bits, int narrow)
 {
 	int digits = (bits + 17) / 18;
-	return digits * (digits + 1) / 2;
+	int low = digits * (digits + 1) / 2;
+	int all = ((narrow + 15) / 17) * ((bits + 22) / 24);
+	return all > 0 && all < low ? all : low;
 }
 
 /* The multiplier is as wide as the operands, whatever the type of the product. */
@@ -607,11 +612,18 @@ struct operator_cost platform_narrow_integer(const struct platform *platform)
 		cost.ff < INTEGER_FF ? cost.ff : INTEGER_FF };
 }
 
-struct operator_cost platform_product(const struct platform *platform, int bits)
+struct operator_cost platform_product(const struct platform *platform, int bits, int other)
 {
 	struct operator_cost cost = platform->cost[OP_MULI];
-	return (struct operator_cost){ cost.latency, product_dsp(bits), (cost.lut * bits + 31) / 32,
-		(cost.ff * bits + 31) / 32 };
+	int wide = bits > other ? bits : other;
+	return (struct operator_cost){ cost.latency, product_dsp(wide, bits + other - wide),
+		(cost.lut * wide + 31) / 32, (cost.ff * wide + 31) / 32 };
+}
+
+struct operator_cost platform_scale(const struct platform *platform)
+{
+	struct operator_cost cost = platform->cost[OP_MULF];
+	return (struct operator_cost){ cost.latency, 0, SCALE_LUT, cost.ff };
 }
 
 /* The table is for 32 bits; narrow floats compute as f32. */
@@ -624,7 +636,7 @@ struct operator_cost platform_operator(
 	if (scalar->kind != TYPE_INTEGER)
 		return cost;
 	if (code == OP_MULI)
-		return platform_product(platform, scalar->width);
+		return platform_product(platform, scalar->width, scalar->width);
 	cost.lut = (cost.lut * scalar->width + 31) / 32;
 	cost.ff = (cost.ff * scalar->width + 31) / 32;
 	return cost;

@@ -70,8 +70,10 @@ struct operator_cost platform_operator(
 struct operator_cost platform_narrow(const struct platform *platform);
 /* a float of a narrow integer */
 struct operator_cost platform_narrow_integer(const struct platform *platform);
-/* a product of two integers of at most `bits` bits */
-struct operator_cost platform_product(const struct platform *platform, int bits);
+/* a float times a power of two */
+struct operator_cost platform_scale(const struct platform *platform);
+/* a product of two integers of so many bits */
+struct operator_cost platform_product(const struct platform *platform, int bits, int other);
 struct resources resources_add(struct resources left, struct resources right);
 /* the difference, each at least 0 */
 struct resources resources_subtract(struct resources all, struct resources used);

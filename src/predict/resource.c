@@ -90,22 +90,17 @@ static int64_t *operations_of(
 	return &c->operations[(size_t)code * 3 + class];
 }
 
-/* Bits of the wider operand of an integer product, without its extension. */
-static int factor_bits(const struct op *op)
+/* Bits of an operand of an integer product, without its extension. */
+static int factor_bits(const struct value *factor)
 {
-	int bits = 0;
-	for (int i = 0; i < 2; i++) {
-		const struct op *extension = op->operand[i]->def;
-		if (extension && extension->code == OP_BROADCAST)
-			extension = extension->operand[0]->def;
-		bool extends =
-		        extension && (extension->code == OP_EXTSI || extension->code == OP_EXTUI);
-		const struct value *factor = extends ? extension->operand[0] : op->operand[i];
-		int sign = extends && extension->code == OP_EXTUI;
-		int width = type_scalar(factor->type)->width + sign;
-		bits = width > bits ? width : bits;
-	}
-	return bits;
+	const struct op *from = factor->def;
+	if (from && from->code == OP_BROADCAST)
+		from = from->operand[0]->def;
+	if (from && from->code == OP_CONSTANT)
+		return constant_bits(attr_integer_or(from, KEY_VALUE, INT64_MAX));
+	bool extends = from && (from->code == OP_EXTSI || from->code == OP_EXTUI);
+	int sign = extends && from->code == OP_EXTUI;
+	return type_scalar((extends ? from->operand[0] : factor)->type)->width + sign;
 }
 
 static bool by_power_of_two(const struct op *op)
@@ -174,6 +169,28 @@ static void count_structure(struct counting *c, const struct op *op)
 		c->sum = resources_add(c->sum, memory_cost(c->platform, op));
 }
 
+/* narrow: is it narrower than its type? */
+static struct operator_cost cost_of(
+        const struct platform *platform, const struct op *op, enum op_code code, bool *narrow)
+{
+	const struct type *scalar = type_scalar(op->result[0]->type);
+	int power;
+	*narrow = true;
+	if (narrow_integer(op))
+		return platform_narrow_integer(platform);
+	if (power_of_two_factor(op, &power) >= 0)
+		return platform_scale(platform);
+	if (narrow_factor(op) >= 0)
+		return platform_narrow(platform);
+	*narrow = false;
+	if (op->code == OP_MULI && scalar->kind == TYPE_INTEGER)
+		return platform_product(
+		        platform, factor_bits(op->operand[0]), factor_bits(op->operand[1]));
+	if (code == OP_CMPI || code == OP_CMPF)
+		scalar = type_scalar(op->operand[0]->type);
+	return platform_operator(platform, code, scalar);
+}
+
 static void count_op(struct counting *c, const struct op *op)
 {
 	enum op_code code = op->code == OP_TREE ? kind_of_tree(op) : op->code;
@@ -199,15 +216,8 @@ static void count_op(struct counting *c, const struct op *op)
 	if (code == OP_CMPI || code == OP_CMPF)
 		scalar = type_scalar(op->operand[0]->type);
 	c->lanes = lanes > c->lanes ? lanes : c->lanes;
-	bool product = op->code == OP_MULI && scalar->kind == TYPE_INTEGER;
-	bool integer = narrow_integer(op), narrow = integer || narrow_factor(op) >= 0;
-	struct operator_cost cost = platform_operator(c->platform, code, scalar);
-	if (integer)
-		cost = platform_narrow_integer(c->platform);
-	else if (narrow)
-		cost = platform_narrow(c->platform);
-	else if (product)
-		cost = platform_product(c->platform, factor_bits(op));
+	bool narrow = false;
+	struct operator_cost cost = cost_of(c->platform, op, code, &narrow);
 	int64_t *operations = operations_of(c, code, scalar, narrow);
 	int64_t all = *operations += lanes * c->copies;
 	int64_t more = shared(all, c->interval) - shared(all - lanes * c->copies, c->interval);

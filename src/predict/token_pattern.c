@@ -4,7 +4,7 @@
 #include "predict/condition.h"
 #include <string.h>
 
-#define TESTED_MOST (1 << 18) /* maximum values of a digit */
+#define TESTED_MOST (1 << 22) /* maximum values of a digit */
 #define PARTS 64              /* maximum conjuncts of a condition */
 
 /* Digits of single iterations are not divided: division is the slowest step. */

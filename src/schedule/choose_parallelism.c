@@ -15,6 +15,7 @@
 #include "ir/workload.h"
 #include "base/closest_name.h"
 #include "ir/launch_tokens.h"
+#include "schedule/node_cost.h"
 #include "schedule/schedule_passes.h"
 #include "schedule/search_cache.h"
 #include "ir/kernel_edit.h"
@@ -103,7 +104,7 @@ static int64_t body_dsp(const struct platform *platform, const struct body *body
 	int64_t dsp = 0;
 	for (int n = 0; n < body->count; n++)
 		if (body->node[n].kind == NODE_OP)
-			dsp += parallelism_node_cost(platform, body, &body->node[n], false).dsp;
+			dsp += node_cost(platform, body, &body->node[n], false).dsp;
 	return dsp;
 }
 

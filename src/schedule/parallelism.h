@@ -316,12 +316,6 @@ struct parallelism_space *build_parallelism_space(
  * read the weight in the same order; NULL: free. */
 const struct fixed_parallelism *parallelism_of_phase(
         const struct pass_context *context, const struct candidate *candidate);
-/* Cost of one operator of a body; a product of sign-extended integers costs as much as their narrow
- * product. narrow: a float product with an extended half is priced as the one multiplier that it
- * takes (ir/narrow_product.h). Decode of one token prices it in full, since wider kernels would
- * crowd the die next to memory. */
-struct operator_cost parallelism_node_cost(const struct platform *platform, const struct body *body,
-        const struct node *node, bool narrow);
 /* Iterations at an extent of a loop that has `most` iterations at most. */
 int64_t parallelism_iterations(const struct parallelism_space *space,
         const struct run_time_trip *run_time, int64_t most, enum parallelism_extent extent);

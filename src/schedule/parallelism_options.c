@@ -9,6 +9,7 @@
 #include "platform/dot_cost.h"
 #include "predict/timing.h"
 #include "schedule/dot_products.h"
+#include "schedule/node_cost.h"
 #include "schedule/parallelism.h"
 #include <string.h>
 
@@ -25,29 +26,6 @@ struct option_builder {
 	VEC(struct parallelism_option) options;
 	int64_t below, above; /* lanes next to fixed ones that are not possible; 0: none */
 };
-
-/* --- operators of a body */
-
-static bool is_half(const struct body *body, const struct node *node)
-{
-	return node->kind == NODE_OP && node->code == OP_EXTF &&
-	        body->node[node->argument[0]].type->width == 16;
-}
-
-struct operator_cost parallelism_node_cost(const struct platform *platform, const struct body *body,
-        const struct node *node, bool narrow)
-{
-	const struct node *left = &body->node[node->argument[0]];
-	const struct node *right = &body->node[node->argument[1]];
-	if (narrow && node->code == OP_MULF && node->type->width == 32 &&
-	        (is_half(body, left) || is_half(body, right)))
-		return platform_narrow(platform);
-	if (node->code != OP_MULI || left->code != OP_EXTSI || right->code != OP_EXTSI)
-		return platform_operator(platform, node->code, node->type);
-	int bits = body->node[left->argument[0]].type->width;
-	int other = body->node[right->argument[0]].type->width;
-	return platform_product(platform, bits > other ? bits : other);
-}
 
 /* Elements in a word of a port with these strides. */
 static int64_t lanes_along(const int64_t *stride, const struct schedule *schedule)
@@ -132,8 +110,8 @@ static void add_body(struct option_builder *m, const struct body *body,
 		if (body->node[n].kind != NODE_OP || body->node[n].type->kind == TYPE_INDEX ||
 		        in_pairs)
 			continue;
-		struct operator_cost cost = parallelism_node_cost(
-		        m->space->platform, body, &body->node[n], m->space->stages);
+		struct operator_cost cost =
+		        node_cost(m->space->platform, body, &body->node[n], m->space->stages);
 		int64_t instances = wide[n] ? wide_instances : 1;
 		option->dsp += instances * cost.dsp;
 		option->lut += instances * cost.lut;

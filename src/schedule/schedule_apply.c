@@ -2,6 +2,7 @@
  * sums and their cost, and words read. */
 #include "schedule/kernel_schedule.h"
 #include "predict/timing.h"
+#include "schedule/node_cost.h"
 #include <math.h>
 
 #define PARTS_OPERATORS 32 /* most operators that combine partial sums */
@@ -116,8 +117,7 @@ int64_t schedule_body_dsp(const struct platform *platform, const struct body *bo
 	int64_t dsp = 0;
 	for (int n = 0; n < body->count; n++)
 		if (body->node[n].kind == NODE_OP)
-			dsp += platform_operator(platform, body->node[n].code, body->node[n].type)
-			               .dsp;
+			dsp += node_cost(platform, body, &body->node[n], true).dsp;
 	return dsp;
 }
 

@@ -375,6 +375,25 @@ static void test_float_narrow(void **state)
 			fail_msg("%d is not %.9g", whole, (double)st_float_narrow(whole));
 }
 
+/* A sample of all floats by powers of two. */
+static void test_scale(void **state)
+{
+	uint32_t random = 1;
+
+	(void)state;
+	for (uint64_t pattern = 0; pattern <= UINT32_MAX; pattern += 99991) {
+		random = random * 1664525u + 1013904223u;
+		const float x = st_float((uint32_t)pattern);
+		const int32_t power = (int32_t)(random >> 16) % 121 - 60;
+		const float want = flushed(st_flush(x) * ldexpf(1, power));
+		const float got = st_scale(x, power);
+
+		if (st_bits(got) != st_bits(want) && !(isnan(got) && isnan(want)))
+			fail_msg("%.9g * 2^%d = %.9g, not %.9g", (double)x, power, (double)got,
+			        (double)want);
+	}
+}
+
 static void check_narrow(float x, float narrow)
 {
 	const float a = st_flush(x);
@@ -486,6 +505,7 @@ int main(void)
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_float_narrow),
 		cmocka_unit_test(test_narrow),
+		cmocka_unit_test(test_scale),
 		cmocka_unit_test(test_two_arguments),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_checksum),

@@ -667,6 +667,41 @@ static void test_sigmoids_fold(void **state)
 	        0, 1, 2, 1);
 }
 
+/* Limits of a rounded number to which something is added, in order. */
+#define ROUNDING(first, low, second, high, to, from)                                               \
+	ELEMENTWISE(                                                                               \
+	        "    %n = math.roundeven %u : f32\n    %p = arith.constant 13.0 : f32\n    "       \
+	        "%z = arith.addf %p, %n : f32\n    %low = arith.constant " low " : f32\n"          \
+	        "    %high = arith.constant " high " : f32\n    %b = arith." first                 \
+	        " %z, %low : f32\n    %d = arith." second " %b, %high : f32\n    %i = arith." to   \
+	        " %d : f32 to i8\n    %r = arith." from " %i : i8 to f32\n")
+
+static void expect_rounding(const char *text, bool fused)
+{
+	struct session s;
+	struct pass_context context = { 0 };
+	run_passes(&s, text, PASSES - 1, 0);
+	assert_true(fuse_rounding(&context, s.module) && ir_verify(s.module));
+	expect_same_values(&s, 0, text);
+	assert_int_equal(operations(&s, OP_ROUNDEVEN), !fused);
+	assert_int_equal(operations(&s, OP_ROUND_SATURATE), fused);
+	finish(&s);
+}
+
+static void test_rounding_to_few_bits(void **state)
+{
+	(void)state;
+	expect_rounding(
+	        ROUNDING("maximumf", "-20.0", "minimumf", "21.0", "fptosi", "sitofp"), true);
+	expect_rounding(ROUNDING("minnumf", "40.0", "maxnumf", "0.0", "fptoui", "uitofp"), true);
+	/* less than the type has, a limit between integers, two of one side */
+	expect_rounding(
+	        ROUNDING("maximumf", "-1.0", "minimumf", "40.0", "fptoui", "uitofp"), false);
+	expect_rounding(ROUNDING("maximumf", "0.5", "minimumf", "40.0", "fptoui", "uitofp"), false);
+	expect_rounding(
+	        ROUNDING("maximumf", "-20.0", "maximumf", "2.0", "fptosi", "sitofp"), false);
+}
+
 /* How many quotients are left of the body; all numbers have the same bits. */
 static int quotients_left(const char *text)
 {
@@ -997,6 +1032,7 @@ int main(void)
 		cmocka_unit_test(test_f64_is_demoted),
 		cmocka_unit_test(test_slices_split_their_producer),
 		cmocka_unit_test(test_sigmoids_fold),
+		cmocka_unit_test(test_rounding_to_few_bits),
 		cmocka_unit_test(test_quotients_by_powers_of_two),
 		cmocka_unit_test(test_quotients_sink),
 		cmocka_unit_test(test_maxima_run),
