@@ -348,7 +348,7 @@ def test_rows_that_a_window_skips_come_while_one_is_read(core_built, tmp_path):
     network = Network(3)
     x = network.convolution(network.image(1, 16, 40, 40), 16, 1, 1, 0)
     x = network.maximum(x, 3, 2, 1)
-    design = _compiled(network, x, tmp_path, "--kernel-dsp", 24)
+    design = _compiled(network, x, tmp_path, "--kernel-dsp", 18)
     found = json.loads(stc("simulate", design, "--json").stdout)["processes"]
     busy = [each["busy"] for each in found if each["name"].endswith("_line_buffer")]
     assert 400 * 9 * 4 <= busy[-1] < 1.1 * 400 * 9 * 4
