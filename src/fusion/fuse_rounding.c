@@ -12,9 +12,10 @@
 #include <math.h>
 
 #define ROUNDED_BITS 16
-#define ROUNDED_MOST 32767 /* the largest number that round_saturate gives; its negative the least */
+/* The largest number that round_saturate gives; its negative is the least. */
+#define ROUNDED_MOST 32767
 
-struct rounding { /* of node `number` */
+struct rounding_step { /* of node `number` */
 	int number;
 	double zero; /* is added */
 	double low, high;
@@ -39,7 +40,7 @@ static int beside_constant(const struct body *body, const struct node *node, dou
 }
 
 /* The limit that the node is, if none has been found on this side; NULL: it is none. */
-static double *limit_of(const struct node *node, struct rounding *rounding)
+static double *limit_of(const struct node *node, struct rounding_step *rounding)
 {
 	if (is_op(node, OP_MAXIMUMF) || is_op(node, OP_MAXNUMF))
 		return rounding->low == -INFINITY ? &rounding->low : NULL;
@@ -51,9 +52,9 @@ static double *limit_of(const struct node *node, struct rounding *rounding)
 /* Walks from what is converted to what is rounded; false: it is no such chain that nothing else
  * reads. */
 static bool find_rounding(
-        const struct body *body, const int *uses, int at, struct rounding *rounding)
+        const struct body *body, const int *uses, int at, struct rounding_step *rounding)
 {
-	*rounding = (struct rounding){ .low = -INFINITY, .high = INFINITY };
+	*rounding = (struct rounding_step){ .low = -INFINITY, .high = INFINITY };
 	for (double *limit; uses[at] == 1 && (limit = limit_of(&body->node[at], rounding));) {
 		at = beside_constant(body, &body->node[at], limit);
 		if (at < 0)
@@ -70,7 +71,7 @@ static bool find_rounding(
 }
 
 /* Are the limits within what a result of so many bits can have, and what round_saturate gives? */
-static bool fits(const struct rounding *rounding, const struct node *conversion)
+static bool fits(const struct rounding_step *rounding, const struct node *conversion)
 {
 	bool is_signed = conversion->code == OP_FPTOSI;
 	double numbers = ldexp(1, conversion->type->width - is_signed);
@@ -82,7 +83,7 @@ static bool fits(const struct rounding *rounding, const struct node *conversion)
 }
 
 static int add_rounding(struct module *module, struct body *to, int number,
-        const struct rounding *rounding, const struct type *type)
+        const struct rounding_step *rounding, const struct type *type)
 {
 	const struct type *wide = type_integer(module, ROUNDED_BITS);
 	int low = body_integer(module, to, wide, (int64_t)(rounding->low - rounding->zero));
@@ -107,11 +108,12 @@ static void fuse_in_body(struct module *module, struct body *body)
 			uses[body->node[n].argument[a]]++;
 	for (int n = 0; n < body->count; n++) {
 		struct node node = body->node[n];
-		struct rounding found;
+		struct rounding_step found;
 		if ((is_op(&node, OP_FPTOSI) || is_op(&node, OP_FPTOUI)) &&
-		        find_rounding(body, uses, node.argument[0], &found) && fits(&found, &node)) {
-			place[n] = add_rounding(
-			        module, &to, place[found.number], &found, node.type);
+		        find_rounding(body, uses, node.argument[0], &found) &&
+		        fits(&found, &node)) {
+			place[n] =
+			        add_rounding(module, &to, place[found.number], &found, node.type);
 			continue;
 		}
 		for (int a = 0; a < body_arguments(&node); a++)
