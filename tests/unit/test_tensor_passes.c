@@ -128,12 +128,17 @@ static void expect_round_trip(struct session *s)
 	assert_string_equal(first.data, second.data);
 }
 
+static struct pass_context on_u55c(struct session *s)
+{
+	return (struct pass_context){ .platform = platform_load(s->arena, &s->diag, "u55c") };
+}
+
 /* Runs the first `count` passes and checks after each. */
 static void run_passes(struct session *s, const char *text, int count, double tolerance)
 {
 	start(s, text);
+	struct pass_context context = on_u55c(s);
 	for (int p = 0; p < count; p++) {
-		struct pass_context context = { 0 };
 		if (!all_passes[p](&context, s->module))
 			fail_msg("pass %d refused: %s\n%s", p, messages(s), text);
 		if (!ir_verify(s->module))
@@ -167,8 +172,8 @@ static void expect_kernels(const char *text, int count, double tolerance)
 static void expect_refused(const char *text, const char *part, int line)
 {
 	struct session s;
-	struct pass_context context = { 0 };
 	start(&s, text);
+	struct pass_context context = on_u55c(&s);
 	bool ok = true;
 	for (int p = 0; p < PASSES && ok; p++)
 		ok = all_passes[p](&context, s.module);

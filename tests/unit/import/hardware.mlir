@@ -1,7 +1,7 @@
 "builtin.module"() ({
   "func.func"() ({
   ^bb0(%0: memref<?xvector<16xf32>>):
-    %1 = "stream.fifo"() {name = "f0"} : () -> !stream.fifo<vector<16xf32>, 4>
+    %1 = "stream.fifo"() {name = "f0", stream.crossings = 1 : i64} : () -> !stream.fifo<vector<16xf32>, 4>
     "func.call"(%0, %1) {callee = @p0} : (memref<?xvector<16xf32>>, !stream.fifo<vector<16xf32>, 4>) -> ()
     "func.call"(%1) {callee = @p1} : (!stream.fifo<vector<16xf32>, 4>) -> ()
     "func.return"() : () -> ()
