@@ -251,12 +251,14 @@ static struct value *scaler_lanes(
 	        end - first, part);
 }
 
-/* selected: [fifos] does the word go to this FIFO? NULL: it always does */
+/* selected: [PES_PER_PORT_MOST + 1] does the word go to this FIFO? The last one: to the only FIFO
+ * of an outlet. NULL: it always does */
 static void push_to_selected(struct process *p, const struct outlet *outlet, struct value *word,
         struct value *const *selected)
 {
 	for (int i = 0; i < outlet->fifos; i++)
-		make_push(p, selected[i], word, outlet->fifo[i]);
+		make_push(p, selected[outlet->fifos > 1 ? i : PES_PER_PORT_MOST], word,
+		        outlet->fifo[i]);
 }
 
 /* Sends a word, or its part for each scaler. outlet: [parts] */
@@ -303,7 +305,7 @@ static void add_words(
 	if (!whole)
 		process_mark(p, KEY_STREAM_DATAPATH);
 	process_pipeline(p, 1);
-	struct value *selected[PES_PER_PORT_MOST] = { NULL };
+	struct value *selected[PES_PER_PORT_MOST + 1] = { NULL };
 	struct value *rotation = interleaves_pes(w)
 	        ? make_divided(p, OP_REMSI, counter[0], engine->pes_per_port)
 	        : NULL;
@@ -660,7 +662,7 @@ static void split_rows(
 		struct value *row = make_op(p, OP_SPLIT_LANES, s->row, 2, part);
 		struct value *bound = make_unshared_index(p, rows);
 		struct value *valid = make_below(p, make_address(p, 2, counter, pitch, 0), bound);
-		struct value *selected[PES_PER_PORT_MOST] = { valid };
+		struct value *selected[PES_PER_PORT_MOST + 1] = { [PES_PER_PORT_MOST] = valid };
 		struct value *pe = engine->pes_per_port > 1
 		        ? make_divided(p, OP_REMSI, counter[1], engine->pes_per_port)
 		        : NULL;
