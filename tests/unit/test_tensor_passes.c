@@ -51,9 +51,8 @@ static void fill(struct session *s, struct tensor *tensor)
 static const char *messages(struct session *s)
 {
 	struct text text = text_new(s->arena);
-	text_add(&text, "%s", "");
 	diag_print(&s->diag, &text);
-	return text.data;
+	return text.data ? text.data : "";
 }
 
 static void start(struct session *s, const char *text)
@@ -128,16 +127,13 @@ static void expect_round_trip(struct session *s)
 	assert_string_equal(first.data, second.data);
 }
 
-static struct pass_context on_u55c(struct session *s)
-{
-	return (struct pass_context){ .platform = platform_load(s->arena, &s->diag, "u55c") };
-}
+#define ON_U55C(s) { .platform = platform_load((s)->arena, &(s)->diag, "u55c") }
 
 /* Runs the first `count` passes and checks after each. */
 static void run_passes(struct session *s, const char *text, int count, double tolerance)
 {
 	start(s, text);
-	struct pass_context context = on_u55c(s);
+	struct pass_context context = ON_U55C(s);
 	for (int p = 0; p < count; p++) {
 		if (!all_passes[p](&context, s->module))
 			fail_msg("pass %d refused: %s\n%s", p, messages(s), text);
@@ -173,7 +169,7 @@ static void expect_refused(const char *text, const char *part, int line)
 {
 	struct session s;
 	start(&s, text);
-	struct pass_context context = on_u55c(&s);
+	struct pass_context context = ON_U55C(&s);
 	bool ok = true;
 	for (int p = 0; p < PASSES && ok; p++)
 		ok = all_passes[p](&context, s.module);
@@ -636,9 +632,9 @@ static int operations(const struct session *s, enum op_code code)
 static void expect_folded(const char *text, int tanhs, int exps, int products, int quotients)
 {
 	struct session s;
-	struct pass_context context = { 0 };
 	run_passes(&s, text, PASSES - 1, 0);
-	assert_true(rewrite_gelu_silu(&context, s.module) && ir_verify(s.module));
+	assert_true(
+	        rewrite_gelu_silu(&(struct pass_context){ 0 }, s.module) && ir_verify(s.module));
 	expect_round_trip(&s);
 	expect_same_values(&s, 4e-7, text);
 	assert_int_equal(operations(&s, OP_TANH), tanhs);
@@ -684,9 +680,8 @@ static void test_sigmoids_fold(void **state)
 static void expect_rounding(const char *text, bool fused)
 {
 	struct session s;
-	struct pass_context context = { 0 };
 	run_passes(&s, text, PASSES - 1, 0);
-	assert_true(fuse_rounding(&context, s.module) && ir_verify(s.module));
+	assert_true(fuse_rounding(&(struct pass_context){ 0 }, s.module) && ir_verify(s.module));
 	expect_same_values(&s, 0, text);
 	assert_int_equal(operations(&s, OP_ROUNDEVEN), !fused);
 	assert_int_equal(operations(&s, OP_ROUND_SATURATE), fused);
@@ -944,10 +939,9 @@ static void expect_bad_port(
         enum attr_key list, const char *name, const char *role, const char *part)
 {
 	struct session s;
-	struct pass_context context = { 0 };
 	start(&s, three_arguments);
 	set_port(&s, list, 0, name, role);
-	assert_false(name_arguments(&context, s.module));
+	assert_false(name_arguments(&(struct pass_context){ 0 }, s.module));
 	assert_int_equal(s.diag.count, 1);
 	assert_non_null(strstr(s.diag.entry[0].message, part));
 	assert_non_null(s.diag.entry[0].note);
