@@ -500,32 +500,60 @@ static void place_channel(struct emitter *e, const char *name, int64_t from, int
 		        from < to ? from + i : from - i);
 }
 
-static void place_ends(struct emitter *e, const struct op *channel)
+/* Dies of both ends of a channel. */
+struct end_dies {
+	int64_t reader, writer;
+};
+
+static struct end_dies *ends_of(struct emitter *e, struct map *ends, const struct value *channel)
+{
+	const char *name = hls_spelling(e, channel)->text;
+	struct end_dies *found = map_get(ends, name);
+	if (!found) {
+		found = arena_alloc(e->arena, sizeof *found);
+		*found = (struct end_dies){ 0 };
+		map_set(ends, name, found);
+	}
+	return found;
+}
+
+static void note_ends(struct emitter *e, struct map *ends, const struct op *call)
+{
+	const struct op *process = module_find(e->module, attr_text_or(call, KEY_CALLEE, ""));
+	const struct block *body = process ? process->region[0] : NULL;
+	for (int i = 0; body && i < call->operands; i++) {
+		const struct op *channel = call->operand[i]->def;
+		if (!channel || (channel->code != OP_FIFO && channel->code != OP_BLOCK_CHANNEL))
+			continue;
+		struct end_dies *end = ends_of(e, ends, call->operand[i]);
+		if (channel_direction(body, body->argument[i]) == 1)
+			end->writer = die_of(e, call);
+		else
+			end->reader = die_of(e, call);
+	}
+}
+
+static void place_ends(struct emitter *e, struct map *ends, const struct op *channel)
 {
 	const char *name = hls_spelling(e, channel->result[0])->text;
 	const char *half = hls_channel_half(e, channel->result[0]->type, name);
-	int64_t end[] = { 0, 0 }; /* dies of the reader and of the writer */
-	for (const struct op *op = e->main->region[0]->first; op; op = op->next)
-		for (int i = 0; op->code == OP_CALL && i < op->operands; i++) {
-			const struct op *process =
-			        module_find(e->module, attr_text_or(op, KEY_CALLEE, ""));
-			if (op->operand[i] != channel->result[0] || !process)
-				continue;
-			const struct block *body = process->region[0];
-			end[channel_direction(body, body->argument[i]) == 1] = die_of(e, op);
-		}
-	place_channel(e, name, end[1], end[0]);
+	const struct end_dies *end = ends_of(e, ends, channel->result[0]);
+	place_channel(e, name, end->writer, end->reader);
 	if (half)
-		place_channel(e, half, end[1], end[0]);
+		place_channel(e, half, end->writer, end->reader);
 }
 
 static void place_cells(struct emitter *e)
 {
+	struct map ends = map_new(e->arena);
+	for (const struct op *op = e->main->region[0]->first; op; op = op->next)
+		if (op->code == OP_CALL)
+			note_ends(e, &ends, op);
 	for (const struct op *op = e->main->region[0]->first; op; op = op->next) {
 		if (op->code == OP_CALL)
 			place_process(e, op);
 		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
-			place_ends(e, op);
+			place_ends(e, &ends, op);
 	}
 }
 

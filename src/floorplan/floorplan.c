@@ -23,7 +23,8 @@
 /* placements, each after swaps for the one before */
 #define SWAP_ROUNDS 4
 /* placements, each with room for the registers between dies that the one before needs */
-#define CROSSING_ROUNDS 3
+#define CROSSING_ROUNDS 5
+#define CROSSING_MARGIN 8
 
 static const int fuller_percent[] = { 90, 100 };
 
@@ -284,12 +285,27 @@ static bool fits_with(const struct floorplan_state *p, const struct resources *c
 	return fits;
 }
 
+/* The larger of what is kept and a little more than what is needed: a placement that only just fits
+ * changes with the room that is kept, and then needs other registers. */
+static int64_t kept_room(int64_t kept, int64_t need)
+{
+	int64_t more = need + need / CROSSING_MARGIN;
+	return more > kept ? more : kept;
+}
+
+static void keep_room(struct resources *kept, struct resources need)
+{
+	kept->lut = kept_room(kept->lut, need.lut);
+	kept->ff = kept_room(kept->ff, need.ff);
+}
+
 /* A placement that has room for its registers between dies too. near: starts from the current
  * one. */
 static bool floorplan_with_crossings(struct floorplan_state *p, bool near)
 {
 	struct resources whole[PLATFORM_DIES];
 	struct resources crossings[PLATFORM_DIES];
+	struct resources kept[PLATFORM_DIES] = { 0 };
 	bool fits = false;
 	memcpy(whole, p->problem.capacity, sizeof whole);
 	for (int i = 0; !fits && i < CROSSING_ROUNDS; i++) {
@@ -297,8 +313,10 @@ static bool floorplan_with_crossings(struct floorplan_state *p, bool near)
 			break;
 		find_crossings(p, crossings);
 		fits = fits_with(p, whole, crossings);
-		for (int d = 0; d < p->problem.dies; d++)
-			p->problem.capacity[d] = resources_subtract(whole[d], crossings[d]);
+		for (int d = 0; d < p->problem.dies; d++) {
+			keep_room(&kept[d], crossings[d]);
+			p->problem.capacity[d] = resources_subtract(whole[d], kept[d]);
+		}
 	}
 	memcpy(p->problem.capacity, whole, sizeof whole);
 	return fits;

@@ -10,10 +10,10 @@ static bool extends(const struct body *body, const struct node *node, enum op_co
 	        body->node[node->argument[0]].type->width <= bits;
 }
 
-/* A float of few significant bits, other than halves. */
+/* A float of few significant bits. */
 static bool is_narrow(const struct body *body, const struct node *node)
 {
-	return extends(body, node, OP_SITOFP, NARROW_BITS) ||
+	return extends(body, node, OP_EXTF, 16) || extends(body, node, OP_SITOFP, NARROW_BITS) ||
 	        extends(body, node, OP_UITOFP, NARROW_BITS);
 }
 
@@ -40,14 +40,13 @@ struct operator_cost node_cost(const struct platform *platform, const struct bod
 {
 	const struct node *left = &body->node[node->argument[0]];
 	const struct node *right = &body->node[node->argument[1]];
-	bool product = node->code == OP_MULF && node->type->width == 32;
+	bool product = narrow && node->code == OP_MULF && node->type->width == 32;
+	bool integers = node->code == OP_MULI && node->type->kind == TYPE_INTEGER;
 	if (product && (is_scale(left) || is_scale(right)))
 		return platform_scale(platform);
-	if ((product && (is_narrow(body, left) || is_narrow(body, right))) ||
-	        (product && narrow &&
-	                (extends(body, left, OP_EXTF, 16) || extends(body, right, OP_EXTF, 16))))
+	if (product && (is_narrow(body, left) || is_narrow(body, right)))
 		return platform_narrow(platform);
-	if (node->code == OP_MULI && node->type->kind == TYPE_INTEGER)
+	if (integers && (narrow || (left->code == OP_EXTSI && right->code == OP_EXTSI)))
 		return platform_product(
 		        platform, factor_bits(body, left), factor_bits(body, right));
 	return platform_operator(platform, node->code, node->type);
