@@ -5,6 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Layers or steps that a rolled loop may have. */
+#define STEPS_MOST (1 << 24)
+
 static bool is_scalar(const struct type *type)
 {
 	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER || type_is_real(type);
@@ -137,8 +140,33 @@ static void check_call(struct verifier *verifier, const struct op *op)
 
 /* Loop-carried values: operands from the fourth on, results, block arguments from the second on,
  * and what the body yields. */
+/* Layers or steps of a rolled loop: a bound that runs to the largest integer stands for a condition
+ * that the loop lost. */
+static bool runs_too_often(const struct op *op, int64_t *trips)
+{
+	int64_t bound[3];
+	for (int i = 0; i < 3; i++) {
+		const struct op *from = op->operand[i]->def;
+		const struct attr *number =
+		        from && from->code == OP_CONSTANT ? attr_get(from, KEY_VALUE) : NULL;
+		if (!number || number->kind != ATTR_INTEGER)
+			return false;
+		bound[i] = number->integer;
+	}
+	if (bound[2] < 1 || __builtin_sub_overflow(bound[1], bound[0], trips))
+		return false;
+	*trips /= bound[2];
+	return op->results && *trips > STEPS_MOST;
+}
+
 static void check_for(struct verifier *verifier, const struct op *op)
 {
+	int64_t trips;
+	if (runs_too_often(op, &trips)) {
+		verify_fail(verifier, op, "it runs %lld times, and %d are accepted",
+		        (long long)trips, STEPS_MOST);
+		return;
+	}
 	const struct block *body = op->region[0];
 	const struct op *yield = body->last;
 	int carried = op->results;

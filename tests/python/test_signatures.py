@@ -242,3 +242,14 @@ def test_an_interrupt_ends_the_lowering_at_once():
     finally:
         signal.signal(signal.SIGALRM, before)
     assert time.monotonic() - first < 30
+
+
+def test_a_loop_whose_length_values_decide_is_refused():
+    class Doubling(nn.Module):
+        def forward(self, x):
+            times = torch.zeros((), dtype=torch.int64)
+            loop = torch._higher_order_ops.while_loop
+            return loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (times, x))
+
+    with pytest.raises(streamtensor.Error, match="torch.while_loop runs as often as its values"):
+        streamtensor.compile(Doubling(), (torch.ones(4),))

@@ -364,11 +364,16 @@ def _written_arguments(program) -> list[int]:
 
 
 def _check_effects(program, written: dict) -> None:
-    """Rejects ops that raise errors depending on input values.
+    """Rejects loops whose length values decide, and ops that raise errors depending on values.
 
     written: targets by name, before the decomposition.
     """
     for node in program.graph.nodes:
+        if node.op == "call_function" and node.target is torch.ops.higher_order.while_loop:
+            raise Error(
+                f"torch.while_loop runs as often as its values say{line_of(node)}",
+                "accepted is a loop of a fixed number of steps, as for i in range(N)",
+            )
         if node.op == "call_function" and node.target is torch.ops.higher_order.with_effects:
             target = (
                 written.get(node.meta["from_node"][0].name, node.args[1])
