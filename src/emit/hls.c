@@ -501,17 +501,17 @@ static void place_channel(struct emitter *e, const char *name, int64_t from, int
 }
 
 /* Dies of both ends of a channel. */
-struct end_dies {
+struct channel_dies {
 	int64_t reader, writer;
 };
 
-static struct end_dies *ends_of(struct emitter *e, struct map *ends, const struct value *channel)
+static struct channel_dies *ends_of(struct emitter *e, struct map *ends, const struct value *channel)
 {
 	const char *name = hls_spelling(e, channel)->text;
-	struct end_dies *found = map_get(ends, name);
+	struct channel_dies *found = map_get(ends, name);
 	if (!found) {
 		found = arena_alloc(e->arena, sizeof *found);
-		*found = (struct end_dies){ 0 };
+		*found = (struct channel_dies){ 0 };
 		map_set(ends, name, found);
 	}
 	return found;
@@ -525,7 +525,7 @@ static void note_ends(struct emitter *e, struct map *ends, const struct op *call
 		const struct op *channel = call->operand[i]->def;
 		if (!channel || (channel->code != OP_FIFO && channel->code != OP_BLOCK_CHANNEL))
 			continue;
-		struct end_dies *end = ends_of(e, ends, call->operand[i]);
+		struct channel_dies *end = ends_of(e, ends, call->operand[i]);
 		if (channel_direction(body, body->argument[i]) == 1)
 			end->writer = die_of(e, call);
 		else
@@ -537,7 +537,7 @@ static void place_ends(struct emitter *e, struct map *ends, const struct op *cha
 {
 	const char *name = hls_spelling(e, channel->result[0])->text;
 	const char *half = hls_channel_half(e, channel->result[0]->type, name);
-	const struct end_dies *end = ends_of(e, ends, channel->result[0]);
+	const struct channel_dies *end = ends_of(e, ends, channel->result[0]);
 	place_channel(e, name, end->writer, end->reader);
 	if (half)
 		place_channel(e, half, end->writer, end->reader);

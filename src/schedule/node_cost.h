@@ -4,9 +4,9 @@
 #include "ir/kernel.h"
 #include "platform/platform.h"
 
-/* narrow: products are priced by what their factors are extended from, and those with a power of two
- * next to nothing (ir/narrow_product.h). Decode of one token prices them in full but for those of
- * extended integers, since wider kernels would crowd the die next to memory. */
+/* narrow: products are priced by what their factors are extended from, and those with a power of
+ * two next to nothing (ir/narrow_product.h). Decode of one token prices them in full but for those
+ * of extended integers, since wider kernels would crowd the die next to memory. */
 struct operator_cost node_cost(const struct platform *platform, const struct body *body,
         const struct node *node, bool narrow);
 #endif

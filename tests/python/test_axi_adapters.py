@@ -279,7 +279,8 @@ def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path
         values=False,
     )
     fifos = re.findall(
-        r'name = "engine(?:_scales|\d+)_\d+", stream.fixed_depth, (?:stream.in_layer, )?'
+        r'name = "engine(?:_scales|\d+)_\d+", (?:stream.crossings = \d : i64, )?'
+        r"stream.fixed_depth, (?:stream.in_layer, )?"
         r'(stream.interleaved_depth = 1024 : i64, )?.*?stream.storage = "(\w+)"} '
         r".*!stream.fifo<vector<\d+x\w+>, (\d+)>",
         (tmp_path / "design" / "design.mlir").read_text(),
