@@ -505,7 +505,8 @@ struct channel_dies {
 	int64_t reader, writer;
 };
 
-static struct channel_dies *ends_of(struct emitter *e, struct map *ends, const struct value *channel)
+static struct channel_dies *ends_of(
+        struct emitter *e, struct map *ends, const struct value *channel)
 {
 	const char *name = hls_spelling(e, channel)->text;
 	struct channel_dies *found = map_get(ends, name);

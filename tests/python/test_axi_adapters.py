@@ -407,6 +407,9 @@ def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_pat
     assert {name for operands, name in calls if operands & words} == {"load_words_f32", "cast"}
 
 
+@pytest.mark.xfail(
+    reason="with the registers between dies the memory die is crowded: 250 MHz", strict=True
+)
 def test_keys_and_values_come_through_as_many_ports_as_there_are_adapters(core_built, tmp_path):
     """Every fourth word of GPT-2 medium's keys has a loader and four ports, and so have values: one
     port rides with each PE and the scales, so that no channel brings two, and what is left
