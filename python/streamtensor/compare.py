@@ -3,7 +3,6 @@ module and options that gives the result of every layer, too.
 """
 
 import contextlib
-import html
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -11,7 +10,7 @@ from dataclasses import asdict, dataclass
 import torch
 
 from .errors import Error
-from .report import frame
+from .report import Html, frame, html_table
 
 _BEYOND = 1e-3  # parts of the range by which a number is beyond what was found
 
@@ -79,17 +78,22 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """The table with a bar for each layer, as long as its signal to noise ratio, up to 120."""
-        rows = "".join(
-            f"<tr><td>{html.escape(each.layer)}</td><td>{each.largest_error:.3g}</td>"
-            f"<td>{each.rms_error:.3g}</td><td>{each.snr_db:.1f}</td>"
-            f"<td><svg width='120' height='8'><rect height='8' fill='currentColor' "
-            f"width='{max(0.0, min(120.0, each.snr_db)):.0f}'/></svg></td>"
-            f"<td>{each.saturated}</td></tr>"
+        rows = (
+            (
+                each.layer,
+                f"{each.largest_error:.3g}",
+                f"{each.rms_error:.3g}",
+                f"{each.snr_db:.1f}",
+                Html(
+                    "<svg width='120' height='8'><rect height='8' fill='currentColor' "
+                    f"width='{max(0.0, min(120.0, each.snr_db)):.0f}'/></svg>"
+                ),
+                each.saturated,
+            )
             for each in self.layers
         )
-        names = ("layer", "largest error", "rms error", "SNR, dB", "", "saturated")
-        heads = "".join(f"<th>{name}</th>" for name in names)
-        return f"<table><tr>{heads}</tr>{rows}</table>"
+        headings = ("layer", "largest error", "rms error", "SNR, dB", "", "saturated")
+        return html_table(headings, rows)
 
 
 class Tapped(torch.nn.Module):

@@ -21,7 +21,7 @@ from . import core, saved_call
 from . import options as compiler_options
 from .errors import Error
 from .lowering.graph import ELEMENTS, Port, Signature
-from .report import Report, frame, shown
+from .report import Report, frame, html_table, shown
 from .saved_call import Call
 
 _ERROR_SIZE = 4096
@@ -227,12 +227,8 @@ class Design:
         """The same for notebooks, with a table of the kernels that wait longest."""
         told = "<br>".join(html.escape(line) for line in repr(self).splitlines())
         names = ["name", "layer", "busy_cycles", "stall_cycles", "lanes", "dsps"]
-        heads = "".join(f"<th>{name}</th>" for name in names)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(shown(row[n]))}</td>" for n in names) + "</tr>"
-            for row in self.report.rows()[:8]
-        )
-        return f"<p>{told}</p><table><tr>{heads}</tr>{rows}</table>"
+        rows = ([shown(row[name]) for name in names] for row in self.report.rows()[:8])
+        return f"<p>{told}</p>{html_table(names, rows)}"
 
     def table(self):
         """The kernels, those that wait longest first: a pandas.DataFrame, or a list of dictionaries

@@ -2,7 +2,6 @@
 the scheme, compared with those of the module.
 """
 
-import html
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from . import api
 from .compare import LayerDifference
 from .errors import Error
 from .quantization import static_quantization
-from .report import frame
+from .report import frame, html_table
 
 _ALL = "all layers"
 _SCHEMES = ("w4a8", "w8a8", "int8")
@@ -51,14 +50,16 @@ class Sensitivity:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(each.layer)}</td><td>{each.largest_error:.3g}</td>"
-            f"<td>{each.rms_error:.3g}</td><td>{each.snr_db:.1f}</td></tr>"
+        rows = (
+            (
+                each.layer,
+                f"{each.largest_error:.3g}",
+                f"{each.rms_error:.3g}",
+                f"{each.snr_db:.1f}",
+            )
             for each in self._rows()
         )
-        names = (f"{self.scheme} in", "largest error", "rms error", "SNR, dB")
-        heads = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        return f"<table><tr>{heads}</tr>{rows}</table>"
+        return html_table((f"{self.scheme} in", "largest error", "rms error", "SNR, dB"), rows)
 
 
 def sensitivity(
@@ -74,34 +75,34 @@ def sensitivity(
     quant: w4a8, w8a8 or int8, which takes `calibration`, each with its settings. progress: called
     with the name of each layer before its design is compiled. options: as of `compile`.
     """
-    name, *settings = str(quant).split(",")
+    name = str(quant).partition(",")[0]
     if isinstance(quant, Mapping) or name not in _SCHEMES:
         raise Error(f"quant={quant!r} is not one scheme", f"accepted are {', '.join(_SCHEMES)}")
     if not isinstance(module, torch.nn.Module):
         raise Error("layers are compared of modules of PyTorch", "accepted is an nn.Module")
-    several = isinstance(example_inputs, (tuple, list))
-    inputs = tuple(example_inputs) if several else (example_inputs,)
+    inputs = api._listed(example_inputs)
     with torch.no_grad():
         expected = _joined(module(*inputs))
 
-    def cost(layer: str, scheme: str) -> tuple[LayerDifference, list[str]]:
-        own = {"calibration": calibration, **options}
-        with api.compile(module, inputs, quant=scheme, **own) as design:
-            found = LayerDifference.of(layer, _joined(design(*inputs)), expected, False)
-            return found, _quantized_layers(design)
+    def designed(scheme: str):
+        return api.compile(module, inputs, quant=scheme, calibration=calibration, **options)
+
+    def cost(layer: str, design) -> LayerDifference:
+        return LayerDifference.of(layer, _joined(design(*inputs)), expected, False)
 
     progress(_ALL)
-    whole, layers = cost(_ALL, quant)
-    if name != "int8":
-        quant += ",embedding=f32"
-    else:
-        layers = static_quantization.layers(module, inputs)
+    with designed(quant) as design:
+        whole, layers = cost(_ALL, design), _quantized_layers(design)
+    alone = f"{quant},embedding=f32"
+    if name == "int8":
+        alone, layers = quant, static_quantization.layers(module, inputs)
     rows = []
     for layer in layers:
         progress(layer)
-        rows.append(cost(layer, f"{quant},{_literal(layer)}={name},*=fp32")[0])
+        with designed(f"{alone},{_literal(layer)}={name},*=fp32") as design:
+            rows.append(cost(layer, design))
     rows.sort(key=lambda each: each.snr_db)
-    return Sensitivity(",".join([name, *settings]), tuple(rows), whole)
+    return Sensitivity(quant, tuple(rows), whole)
 
 
 def _joined(results) -> torch.Tensor:

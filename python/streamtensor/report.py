@@ -2,6 +2,7 @@
 
 import html
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,20 @@ from .errors import Error
 def shown(value) -> str:
     """The value in a table; nothing for None."""
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else f"{value}"
+
+
+class Html(str):
+    """A cell of a table that is HTML already."""
+
+
+def html_table(headings: Iterable, rows: Iterable[Iterable]) -> str:
+    """A table in HTML; cells other than Html are texts."""
+
+    def line(tag: str, cells: Iterable) -> str:
+        texts = (each if isinstance(each, Html) else html.escape(str(each)) for each in cells)
+        return "<tr>" + "".join(f"<{tag}>{text}</{tag}>" for text in texts) + "</tr>"
+
+    return f"<table>{line('th', headings)}{''.join(line('td', row) for row in rows)}</table>"
 
 
 class Rows(list):
@@ -32,13 +47,8 @@ class Rows(list):
         )
 
     def _repr_html_(self) -> str:
-        heads, *rows = (
-            [html.escape(text) for text in row]
-            for row in (self._texts() if self else [["no rows"]])
-        )
-        first = "".join(f"<th>{text}</th>" for text in heads)
-        others = ("<tr>" + "".join(f"<td>{text}</td>" for text in row) + "</tr>" for row in rows)
-        return f"<table><tr>{first}</tr>{''.join(others)}</table>"
+        headings, *rows = self._texts() if self else [["no rows"]]
+        return html_table(headings, rows)
 
 
 def frame(rows: list[dict]):

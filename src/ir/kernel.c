@@ -180,7 +180,7 @@ static struct node plain(const struct node *node)
 	return result;
 }
 
-static bool same_node(const struct node *left, const struct node *right)
+bool node_same(const struct node *left, const struct node *right)
 {
 	return left->kind == right->kind && left->code == right->code &&
 	        left->type == right->type &&
@@ -194,7 +194,7 @@ int body_add(struct module *module, struct body *body, struct node node)
 {
 	node = plain(&node);
 	for (int i = 0; i < body->count; i++)
-		if (same_node(&body->node[i], &node))
+		if (node_same(&body->node[i], &node))
 			return i;
 	struct node *larger = ARENA_ARRAY(module->arena, struct node, body->count + 1);
 	if (body->count)

@@ -175,6 +175,8 @@ int kernel_parallel_order(const struct kernel *kernel, int *order);
 /* the innermost sequential reduction loop of more than one iteration, else the innermost one; -1:
  * none */
 int kernel_inner_reduction(const struct kernel *kernel);
+/* Do two nodes, as body_add has made them, compute the same from the same nodes? */
+bool node_same(const struct node *left, const struct node *right);
 /* adds a node unless an equal one exists; returns its index */
 int body_add(struct module *module, struct body *body, struct node node);
 /* copies the nodes of `from`; operand j becomes operand_map[j]; accumulator: node of `into` that

@@ -170,10 +170,9 @@ static void count_structure(struct counting *c, const struct op *op)
 }
 
 /* narrow: is it narrower than its type? */
-static struct operator_cost cost_of(
-        const struct platform *platform, const struct op *op, enum op_code code, bool *narrow)
+static struct operator_cost cost_of(const struct platform *platform, const struct op *op,
+        enum op_code code, const struct type *scalar, bool *narrow)
 {
-	const struct type *scalar = type_scalar(op->result[0]->type);
 	int power;
 	*narrow = true;
 	if (narrow_integer(op))
@@ -186,8 +185,6 @@ static struct operator_cost cost_of(
 	if (op->code == OP_MULI && scalar->kind == TYPE_INTEGER)
 		return platform_product(
 		        platform, factor_bits(op->operand[0]), factor_bits(op->operand[1]));
-	if (code == OP_CMPI || code == OP_CMPF)
-		scalar = type_scalar(op->operand[0]->type);
 	return platform_operator(platform, code, scalar);
 }
 
@@ -217,7 +214,7 @@ static void count_op(struct counting *c, const struct op *op)
 		scalar = type_scalar(op->operand[0]->type);
 	c->lanes = lanes > c->lanes ? lanes : c->lanes;
 	bool narrow = false;
-	struct operator_cost cost = cost_of(c->platform, op, code, &narrow);
+	struct operator_cost cost = cost_of(c->platform, op, code, scalar, &narrow);
 	int64_t *operations = operations_of(c, code, scalar, narrow);
 	int64_t all = *operations += lanes * c->copies;
 	int64_t more = shared(all, c->interval) - shared(all - lanes * c->copies, c->interval);

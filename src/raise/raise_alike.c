@@ -9,23 +9,11 @@ static bool same_access(const struct poly_access *a, const struct poly_access *b
 	        !memcmp(a->subscript, b->subscript, sizeof a->subscript);
 }
 
-static bool same_node(const struct node *a, const struct node *b)
-{
-	bool same = a->kind == b->kind && a->type == b->type && a->integer == b->integer &&
-	        !memcmp(&a->real, &b->real, sizeof a->real);
-	if (!same || a->kind != NODE_OP)
-		return same;
-	same = a->code == b->code;
-	for (int k = 0; same && k < body_arguments(a); k++)
-		same = a->argument[k] == b->argument[k];
-	return same;
-}
-
 static bool same_body(const struct body *a, const struct body *b)
 {
 	bool same = a->count == b->count && a->result == b->result;
 	for (int n = 0; same && n < a->count; n++)
-		same = same_node(&a->node[n], &b->node[n]);
+		same = node_same(&a->node[n], &b->node[n]);
 	return same;
 }
 

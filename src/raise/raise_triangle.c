@@ -32,7 +32,7 @@ static bool is_worth(const struct raising *r, int instance)
 		elements += own;
 		bits += own * (double)type_bits(r->region->arrays.data[access->array].type);
 	}
-	double memory = (double)die->bram18 * 18432 + (double)die->uram * 294912;
+	double memory = 8 * (double)resources_bytes(*die);
 	return iterations >= USES_LEAST * elements && MEMORY_SHARE * bits <= memory;
 }
 

@@ -7,6 +7,7 @@ import math
 from html import escape
 from itertools import accumulate
 
+from ..report import html_table
 from . import design_trials
 
 WIDTH, HEIGHT, EDGE = 640, 320, 56
@@ -146,14 +147,6 @@ def _space(trials, best) -> str:
     )
 
 
-def _table(headings, rows) -> str:
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<table><tr>{head}</tr>{body}</table>"
-
-
 def baselines(study, trials) -> list[list[str]]:
     """Rows of what the quickest design is compared with: [name, cycles, times as slow, origin]."""
     quickest = min(trials, key=lambda trial: trial.values[0])
@@ -207,9 +200,9 @@ def _of_c(study, trials, best) -> str:
         + _scatter(trials, best, 3, "BRAM18")
         + _space(trials, best)
         + "<h2>Baselines</h2>"
-        + _table(("", "cycles", "times as slow", "from"), baselines(study, trials))
+        + html_table(("", "cycles", "times as slow", "from"), baselines(study, trials))
         + f"<h2>Loops of the quickest design, trial {quickest.number}</h2>"
-        + _table(LOOP_HEADINGS, loop_rows(quickest.user_attrs.get("loops", [])))
+        + html_table(LOOP_HEADINGS, loop_rows(quickest.user_attrs.get("loops", [])))
     )
 
 
@@ -263,7 +256,9 @@ def page(study) -> str:
         if own.get("source"):
             parts.append(_of_c(study, trials, best))
             parts.append("<h2>Designs on the front</h2>")
-        parts.append(_table(design_trials.headings(study), design_trials.rows(study, len(best))))
+        parts.append(
+            html_table(design_trials.headings(study), design_trials.rows(study, len(best)))
+        )
         found = design_trials.importance(study)
         if found:
             parts.append("<h2>Importance of the parameters for the time</h2>" + _importance(found))

@@ -48,8 +48,9 @@ def told(module: torch.nn.Module):
 
 def _has_layers(part: torch.nn.Module) -> bool:
     """Whether it is a graph whose nodes know their layers: then these run one by one."""
-    graph = part.graph if isinstance(part, torch.fx.GraphModule) else torch.fx.Graph()
-    return any(_KEY in (node.meta.get("custom") or ()) for node in graph.nodes)
+    return isinstance(part, torch.fx.GraphModule) and any(
+        _KEY in (node.meta.get("custom") or ()) for node in part.graph.nodes
+    )
 
 
 def assign(nodes, path: str) -> None:
