@@ -235,6 +235,7 @@ struct job_nest {
 	/* of block, group, row and token step; NULL: no such loop */
 	struct value *counter[ENGINE_LOOPS];
 	int loops;
+	struct value *tile_tokens; /* number of tokens of the tile; NULL: not asked for yet */
 };
 struct job_nest engine_open_job(
         const struct engine *engine, struct process *p, const struct job *job);
@@ -256,7 +257,7 @@ struct value *engine_stream_group(const struct job_nest *nest, const struct grou
 void engine_load_first_group(const struct engine *engine, struct process *p, const struct job *job,
         const struct group_source *source);
 /* … and inside them, pops the next group while PEs work on the current one. */
-void engine_prefetch_group(const struct job_nest *nest, const struct group_source *source);
+void engine_prefetch_group(struct job_nest *nest, const struct group_source *source);
 /* address of the current group's token step, from the loops of a job */
 struct value *engine_group_address(const struct job_nest *nest);
 /* Opens a loop of a datapath that jobs share: `trips` iterations, or a dynamic bound. The number is

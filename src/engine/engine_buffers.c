@@ -111,21 +111,23 @@ void engine_load_first_group(const struct engine *engine, struct process *p, con
 	process_close(p, 1);
 }
 
-/* number of tokens of the tile */
-static struct value *tile_tokens_of(const struct job_nest *nest)
+/* Number of tokens of the tile: one value for all groups of the nest, since nests of a datapath use
+ * the same numbers in the same places. */
+static struct value *tile_tokens_of(struct job_nest *nest)
 {
 	const struct job *job = nest->job;
 	struct value *token = nest->counter[ENGINE_LOOPS - 1];
-	struct value *tokens = job->run_time.each
-	        ? process_trip_count(nest->p, job->run_time.each, 1)
-	        : make_unshared_index(nest->p, job->tile);
+	if (nest->tile_tokens)
+		return nest->tile_tokens;
+	nest->tile_tokens = job->run_time.each ? process_trip_count(nest->p, job->run_time.each, 1)
+	                                       : make_unshared_index(nest->p, job->tile);
 	/* with one token per cycle, in all jobs the bound of the loop over tokens */
 	if (token && nest->engine->tokens_per_cycle == 1)
-		return token->block->parent->operand[1];
-	return tokens;
+		nest->tile_tokens = token->block->parent->operand[1];
+	return nest->tile_tokens;
 }
 
-void engine_prefetch_group(const struct job_nest *nest, const struct group_source *source)
+void engine_prefetch_group(struct job_nest *nest, const struct group_source *source)
 {
 	const struct engine *engine = nest->engine;
 	struct process *p = nest->p;

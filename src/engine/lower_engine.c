@@ -494,8 +494,7 @@ static struct value *zero_products(
 	return make_op(p, OP_JOIN_LANES, engine->whole, engine->tokens_per_cycle, product);
 }
 
-static void correct_sums(
-        const struct job_nest *nest, const struct scales *scales, struct value *place)
+static void correct_sums(struct job_nest *nest, const struct scales *scales, struct value *place)
 {
 	const struct engine *engine = nest->engine;
 	struct value *word[PES_PER_PORT_MOST];
