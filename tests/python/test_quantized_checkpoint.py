@@ -34,9 +34,9 @@ def words(numbers: torch.Tensor, bits: int = 4) -> torch.Tensor:
     return torch.where(packed >= 2**31, packed - 2**32, packed).int()
 
 
-def drawn(shape, generator, zeros: bool):
+def drawn(shape, generator, zeros: bool, group: int):
     """Integers from 0 to 15 with f16 scales and zero points, outputs x inputs."""
-    groups = (shape[0], shape[1] // GROUP)
+    groups = (shape[0], shape[1] // group)
     q = torch.randint(0, 16, shape, generator=generator)
     scale = (torch.rand(groups, generator=generator) * 0.1 + 0.01).half()
     zero = torch.randint(1, 16, groups, generator=generator) if zeros else torch.full(groups, 8)
@@ -83,20 +83,22 @@ COMPRESSED = dict(
 )
 
 
-def write(folder, config, pack, zeros=False) -> dict[str, torch.Tensor]:
+def write(folder, config, pack, zeros=False, **sizes) -> dict[str, torch.Tensor]:
     """A folder of this layout; gives the matrices that it means."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(0)
-    AutoModelForCausalLM.from_config(AutoConfig.for_model(**CONFIG)).save_pretrained(folder)
+    made = AutoModelForCausalLM.from_config(AutoConfig.for_model(**{**CONFIG, **sizes}))
+    made.save_pretrained(folder)
     generator, tensors, meant = torch.Generator().manual_seed(1), {}, {}
+    size = config.get("group_size", GROUP)
     for name, value in load_file(folder / "model.safetensors").items():
         if not name.endswith("proj.weight"):
             tensors[name] = value
             continue
-        q, scale, zero = drawn(value.shape, generator, zeros)
+        q, scale, zero = drawn(value.shape, generator, zeros, size)
         parts = pack(q, scale, zero)
-        group = parts.get("g_idx", torch.arange(q.shape[1]) // GROUP).long()
+        group = parts.get("g_idx", torch.arange(q.shape[1]) // size).long()
         meant[name] = (q - zero[:, group]).float() * scale.float()[:, group]
         for end, part in parts.items():
             tensors[f"{name.removesuffix('.weight')}.{end}"] = part.contiguous()
@@ -219,3 +221,21 @@ def test_other_layouts_are_refused_by_name(config, named, tmp_path):
     write(tmp_path, config, gptq)
     with pytest.raises(Error, match=named):
         models.load(str(tmp_path))
+
+
+def test_zero_points_meet_prompts_in_chunks(core_built, tmp_path, capfd):
+    """One engine for both phases: a token of decode and a tile of a prompt share its datapath."""
+    sizes = dict(hidden_size=256, num_hidden_layers=2)
+    write(tmp_path / "model", AWQ | {"group_size": 128}, awq, True, **sizes)
+    scheme, prompt = "w4a8,zero=group", [3, 14, 15, 9, 26, 5, 35, 8, 9, 7, 9]
+    command = ["generate", str(tmp_path / "model"), "--quant", scheme, "--max-new-tokens", "4"]
+    command += ["--prompt-ids", ",".join(map(str, prompt)), "--context", "16"]
+    assert cli.main([*command, "--prefill-chunk", "8"]) == 0
+    found = capfd.readouterr().out
+    parsed, model = quantize.Scheme.parse(scheme), models.load(str(tmp_path / "model"))
+    rounded = quantize.rounded(model.with_values(), parsed, KeptWeights(model.packed, parsed))
+    reference = quantize.quantized_copy(model.with_values(), parsed, rounded)
+    ids = torch.tensor([prompt])
+    for _ in range(4):
+        ids = torch.cat([ids, reference(ids).logits[:, -1].argmax(-1, keepdim=True)], dim=1)
+    assert found.split()[0] == ",".join(map(str, ids[0, len(prompt) :].tolist()))
