@@ -122,6 +122,8 @@ struct value *build(struct module *module, struct block *block, enum op_code cod
 void ir_walk(struct block *block, void (*visit)(struct op *op, void *context), void *context);
 /* sets value->uses of all results and block arguments below `block` */
 void ir_count_uses(struct block *block);
+/* Removes the kernels of the block whose results nothing reads; sets uses. */
+void ir_drop_unread_kernels(struct block *block);
 /* clears value->data of everything below, before a pass uses it */
 void ir_clear_data(struct block *block);
 /* replaces operands `from` by `to` in every op below */

@@ -323,6 +323,20 @@ void ir_count_uses(struct block *block)
 	ir_walk(block, add_uses, NULL);
 }
 
+void ir_drop_unread_kernels(struct block *block)
+{
+	ir_count_uses(block);
+	struct op *before;
+	for (struct op *op = block->last; op; op = before) {
+		before = op->previous;
+		if (op->code != OP_KERNEL || op->result[0]->uses)
+			continue;
+		for (int j = 0; j < op->operands; j++)
+			op->operand[j]->uses--;
+		op_remove(op);
+	}
+}
+
 struct replacement {
 	const struct value *from;
 	struct value *to;

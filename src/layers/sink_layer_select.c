@@ -240,20 +240,6 @@ static bool sink_last_select(struct module *module, struct op *loop)
 	return false;
 }
 
-static void drop_unread(struct block *block)
-{
-	ir_count_uses(block);
-	struct op *before;
-	for (struct op *op = block->last; op; op = before) {
-		before = op->previous;
-		if (op->code != OP_KERNEL || op->result[0]->uses)
-			continue;
-		for (int j = 0; j < op->operands; j++)
-			op->operand[j]->uses--;
-		op_remove(op);
-	}
-}
-
 bool sink_layer_select(struct pass_context *context, struct module *module)
 {
 	(void)context;
@@ -263,6 +249,6 @@ bool sink_layer_select(struct pass_context *context, struct module *module)
 		while (op->code == OP_FOR && sink_last_select(module, op))
 			sunk = true;
 	if (sunk)
-		drop_unread(block);
+		ir_drop_unread_kernels(block);
 	return true;
 }

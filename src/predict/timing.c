@@ -173,6 +173,13 @@ static bool mean_of_layers(const struct op *op, const char *symbol, int extents,
 	return true;
 }
 
+bool timing_mean_extent(const struct op *op, const char *symbol, int extents,
+        const struct extent_value *extent, int64_t *value)
+{
+	return timing_extent(symbol, extents, extent, value) ||
+	        mean_of_layers(op, symbol, extents, extent, value);
+}
+
 static int64_t interleaved_trips(const struct run_time_trip *trip, int64_t trips_all)
 {
 	return trip->interleave > 1 ? (trips_all + trip->interleave - 1) / trip->interleave
@@ -186,8 +193,7 @@ int64_t timing_run_time_at(const struct op *op, int extents, const struct extent
 	int64_t value;
 	if (!timing_run_time(op, &trip, &times))
 		return -1;
-	if (timing_extent(trip.symbol, extents, extent, &value) ||
-	        mean_of_layers(op, trip.symbol, extents, extent, &value))
+	if (timing_mean_extent(op, trip.symbol, extents, extent, &value))
 		return interleaved_trips(&trip, times * run_time_count(&trip, value));
 	return interleaved_trips(
 	        &trip, times * (trip.remaining && !trip.last_chunk ? 0 : trip.most));

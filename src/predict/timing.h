@@ -57,6 +57,9 @@ struct design_time design_time(struct arena *arena, const struct platform *platf
 /* false: the symbol is not listed, and *value stays unchanged */
 bool timing_extent(
         const char *symbol, int extents, const struct extent_value *extent, int64_t *value);
+/* The same, in the module of op; of a sliding window, the mean over its layers. */
+bool timing_mean_extent(const struct op *op, const char *symbol, int extents,
+        const struct extent_value *extent, int64_t *value);
 /* Reads the attribute stream.run_time of a loop, or of the op that computes a trip count: `times`
  * the count of *trip. false: it has none. */
 bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times);

@@ -236,55 +236,6 @@ int keys_past(struct quantizer *q, const struct keys *keys, struct body *body, i
 	        body_integer(q->module, body, index, 0), 0);
 }
 
-/* A copy of the mask in the order of the cache, for all layers:
- *     mask[0] is of the launch's row, mask[n + 1] of past row n
- *     rotated[n] = mask[n + 1] for past rows, rotated[past] = mask[0] */
-static struct value *rotate_mask(struct quantizer *q, const struct keys *keys, struct value *mask)
-{
-	struct module *module = q->module;
-	const struct type *scalar = type_scalar(mask->type);
-	for (size_t i = 0; i < q->rotated_masks.count; i++)
-		if (q->rotated_masks.data[i].from == mask)
-			return q->rotated_masks.data[i].to;
-	struct value *operand[3] = { mask, mask, keys->count };
-	const struct kernel_spec spec = { .at = mask->def->next,
-		.name = mask->def->kernel->name,
-		.suffix = "rotated",
-		.loops = 1,
-		.operands = 3,
-		.operand = operand,
-		.result = mask->type };
-	struct op *op = quantize_kernel(q, &spec);
-	struct kernel *kernel = op->kernel;
-	struct body *body = &kernel->update;
-	kernel->loop[0].extent = keys->extent;
-	kernel->operand[0].stride[0] = kernel->operand[0].offset = kernel->result.stride[0] = 1;
-	access_add_guard(module, &kernel->operand[0],
-	        (struct guard_range){ .loop = 0, .low = 0, .high = keys->extent - 1 });
-	int number = body_index(module, body, 0);
-	int past = keys_past(q, keys, body, 2);
-	struct node same = { .kind = NODE_OP,
-		.code = OP_CMPI,
-		.type = type_integer(module, 1),
-		.argument = { number, past },
-		.integer = CMPI_EQ };
-	int own = body_add(module, body, same);
-	int other = body_operand(module, body, scalar, 0);
-	int row = body_operand(module, body, scalar, 1);
-	body->result = body_op(module, body, OP_SELECT, scalar, own, row, other);
-	VEC_PUSH(module->arena, &q->rotated_masks, ((struct rotated_mask){ mask, op->result[0] }));
-	return op->result[0];
-}
-
-void keys_rotate_masks(struct quantizer *q, struct attention *a)
-{
-	struct op *op = a->scores.op;
-	for (int j = 0; j < op->operands; j++)
-		if (j != a->scores.past && j != a->scores.fresh &&
-		        op->kernel->operand[j].stride[a->scores.key])
-			op->operand[j] = rotate_mask(q, &a->keys, op->operand[j]);
-}
-
 /* ---- blocks */
 
 const struct run_time_trip *keys_trip(struct quantizer *q, const struct keys *keys)

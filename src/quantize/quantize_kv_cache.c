@@ -607,6 +607,8 @@ static void store_caches_as_bytes(struct quantizer *q)
 		quantize_attention(q, &a); /* removes operations after op, too */
 		next = before ? before->next : block->first;
 	}
+	if (q->rotated_masks.count)
+		ir_drop_unread_kernels(block);
 }
 
 bool quantize_kv_cache(struct pass_context *context, struct module *module)

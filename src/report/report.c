@@ -37,16 +37,19 @@ static void count_memories(struct report *report)
 		        &report->converters);
 }
 
-/* The part of a tensor that its run-time extents leave. */
-static double valid_part(const struct attr *item, const struct extent_list *extents)
+/* The part of a tensor that its run-time extents leave, and of a state a sliding window. */
+static double valid_part(const struct report *report, const struct attr *item)
 {
+	const struct op *main = module_main(report->module);
+	const struct extent_list *extents = &report->extents;
 	const struct attr *dims = attr_item(item, KEY_DIMS);
 	const struct type *type = attr_item(item, KEY_TYPE)->type;
 	double part = 1;
 	for (int d = 0; dims && d < dims->count && d < type->rank; d++) {
 		const char *symbol = timing_dim_symbol(dims->items[d].value);
 		int64_t rows;
-		if (symbol && timing_extent(symbol, extents->count, extents->value, &rows) &&
+		if (symbol &&
+		        timing_mean_extent(main, symbol, extents->count, extents->value, &rows) &&
 		        rows < type->shape[d])
 			part *= (double)rows / (double)type->shape[d];
 	}
@@ -55,14 +58,14 @@ static double valid_part(const struct attr *item, const struct extent_list *exte
 
 /* Bytes that a launch reads of an input, or writes of a result; of a table, only the rows that it
  * gathers. */
-static double item_bytes(const struct attr *item, const struct extent_list *extents)
+static double item_bytes(const struct report *report, const struct attr *item)
 {
 	const struct attr *type = attr_item(item, KEY_TYPE);
 	if (!type)
 		return 0;
 	int64_t all = type_elements(type->type);
 	return (double)attr_item_integer(item, KEY_GATHERED_ELEMENTS, all) *
-	        valid_part(item, extents) * (double)type_bits(type_scalar(type->type)) / 8;
+	        valid_part(report, item) * (double)type_bits(type_scalar(type->type)) / 8;
 }
 
 static bool has_role(const struct attr *item, const char *role)
@@ -100,13 +103,13 @@ static void read_signature(struct report *report)
 	const struct attr *outputs = attr_get(function, KEY_STREAM_OUTPUTS);
 	report->tokens = report_tokens(report->module);
 	for (int i = 0; inputs && i < inputs->count; i++)
-		report->host_bytes += item_bytes(inputs->items[i].value, &report->extents);
+		report->host_bytes += item_bytes(report, inputs->items[i].value);
 	for (int i = 0; outputs && i < outputs->count; i++) {
 		const struct attr *item = outputs->items[i].value;
 		const struct attr *axis = attr_item(item, KEY_AXIS);
 		const struct attr *name = attr_item(item, KEY_NAME);
 		if (!has_role(item, "state"))
-			report->host_bytes += item_bytes(item, &report->extents);
+			report->host_bytes += item_bytes(report, item);
 		if (!has_role(item, "state") || !axis || !name)
 			continue;
 		report->decodes = true;

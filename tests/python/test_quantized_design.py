@@ -1186,6 +1186,34 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(
         assert cycles[1] < cycles[0]
 
 
+def test_masks_by_layers_have_lanes_over_a_long_cache(core_built, tmp_path):
+    """The newest row comes last in the cache's order: its mask is computed there, not shifted
+    number by number.
+    """
+    case = small_case(
+        tmp_path / "model", "gemma3", 448, max_position_embeddings=448, sliding_window=12
+    )
+    assert len(set(case.shape.windows)) == 2
+    lowered = workflow.compile_files(
+        case.model, case.shape, "u55c", tmp_path / "design", Progress(), "w4a8"
+    )
+    text = (tmp_path / "design" / "design.mlir").read_text()
+    masks = re.findall(r"\(([^()]*)\) {callee = @p\d+_k\d+_rotated} : \(([^()]*)\)", text)
+    # of the position and the window
+    assert len(masks) == 2 and {types for _, types in masks} == {
+        "!stream.fifo<i64, 2>, !stream.fifo<i64, 2>, !stream.fifo<f32, 16>"
+    }
+    quantized, found, expected = reference(case, "w4a8"), [], []
+    with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
+        for position in range(26):
+            for side, logits in ((design, found), (quantized, expected)):
+                side.write("ids", torch.tensor([[7 * position % 97]]))
+                side.write("positions", torch.tensor([[position]]))
+                side.launch()
+                logits.append(side.read("logits").reshape(-1))
+    assert max(logit_errors(found, expected)) <= 1e-3
+
+
 def test_one_layer_takes_chunks_of_a_prompt(core_built, tmp_path):
     """It is not rolled, and one product waits for what another one makes of the same tile: so words
     leave the pipelines between the two, whether others follow or not.
