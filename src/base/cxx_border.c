@@ -3,6 +3,7 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "base/cxx_border.h"
 #include "base/guard.h"
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -35,6 +36,8 @@ void cxx_aborted(void)
 
 void cxx_crashed(void)
 {
+	if (errno == ENOMEM)
+		cxx_aborted();
 	void *room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (room == MAP_FAILED)
 		cxx_aborted();
@@ -60,6 +63,7 @@ static void llvm_failed(void *data, const char *reason, bool diagnose)
 void cxx_enter(struct guard *guard)
 {
 	inside = guard;
+	errno = 0;
 	set_new_handler(no_memory);
 	if (install_fatal && remove_fatal) {
 		remove_fatal();

@@ -10,7 +10,7 @@ void cxx_leave(void);
 /* For a handler of SIGABRT: leaves through the guard if the thread that aborts is inside, where
  * only exhausted memory leads; else returns. */
 void cxx_aborted(void);
-/* The same for SIGSEGV, where no room for a stack or a table may be the cause; returns if there is
- * room. */
+/* The same for SIGSEGV, where the cause may be a null pointer that malloc gave and nobody looked at
+ * (errno says so), or no room for a stack or a table; else returns. */
 void cxx_crashed(void);
 #endif
