@@ -216,14 +216,19 @@ static void join_parts(
 	}
 }
 
-/* Does the loop also walk other operands at points where this one is not read? */
+/* Does the loop also walk other operands for results that do not depend on this one?  A result that
+ * sums over the loop of a guard depends on what is behind the guard. */
 static bool is_shared_loop(const struct op *op, int operand, int loop)
 {
 	const struct access *access = &op->kernel->operand[operand];
+	const struct loop *loops = op->kernel->loop;
 	bool elsewhere = false;
 	bool others = false;
-	for (int i = 0; i < access->guards; i++)
-		elsewhere |= access->guard[i].loop != loop;
+	for (int i = 0; i < access->guards; i++) {
+		int guarded = access->guard[i].loop;
+		elsewhere |=
+		        guarded != loop && (loops[loop].reduction || !loops[guarded].reduction);
+	}
 	for (int j = 0; j < op->operands; j++)
 		others |= !op->operand[j]->data && op->kernel->operand[j].stride[loop] != 0;
 	return elsewhere && others;

@@ -11,6 +11,7 @@ from streamtensor import core
 
 MODEL = Path(__file__).resolve().parents[1] / "models" / "attention.mlir"
 CHUNK = MODEL.with_name("chunk.mlir")
+SPLIT_KEYS = MODEL.with_name("split_keys.mlir")
 ROWS = 15
 MANY = 63  # so many that a sum over them is made of partial sums
 
@@ -74,6 +75,22 @@ def check_rows(built, past, most):
     seen = numpy.concatenate([inputs["n"], inputs["k"][:, :past]], 1)
     expected = numpy.exp(numpy.einsum("hd,hkd->hk", inputs["q"], seen)).sum(1)
     numpy.testing.assert_allclose(numpy.load(built / "y.npy"), expected, rtol=1e-6)
+
+
+def test_parts_of_a_key_end_together(tmp_path):
+    """A score sums over both parts, so that rows beyond count for neither."""
+    compiled(SPLIT_KEYS, tmp_path)
+    random, past = numpy.random.default_rng(1), 6
+    extents = dict(q=(2, 8), mask=(2, 16), k=(2, ROWS, 4), all=(ROWS, 4), n=(2, 1, 4), m=(1, 4))
+    inputs = {name: random.standard_normal(each, numpy.float32) for name, each in extents.items()}
+    inputs["k"][:, past:] = inputs["all"][past:] = numpy.nan
+    done = run_with(tmp_path, {**inputs, "past": numpy.array([past])}, "--out", "result0=y.npy")
+    assert done.returncode == 0, done.stderr
+    own = numpy.concatenate([inputs["n"], inputs["k"][:, :past]], 1)
+    shared = numpy.concatenate([inputs["m"], inputs["all"][:past]])
+    scores = numpy.einsum("hd,hkd->hk", inputs["q"][:, :4], own) + inputs["q"][:, 4:] @ shared.T
+    expected = numpy.exp(scores + inputs["mask"][:, : past + 1]).sum(1)
+    numpy.testing.assert_allclose(numpy.load(tmp_path / "y.npy"), expected, rtol=1e-5)
 
 
 def test_cycles_grow_with_the_extent(built):
