@@ -156,7 +156,7 @@ def of_another_format(folder):
     "fault, message",
     [
         (without_its_index, "model-00001-of-00002.safetensors: weights in this file are not read"),
-        (of_another_format, "pytorch_model.bin: weights in this file are not read"),
+        (of_another_format, "pytorch_model.bin: not a file of weights that can be read"),
         (missing, "the shard is missing"),
         (truncated, "not a safetensors file"),
         (misplaced, "the shard has no tensor 'transformer.ln_f."),

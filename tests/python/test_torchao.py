@@ -3,7 +3,11 @@
 The classes here have the names and the parts of torchao's, which need not be installed.
 """
 
+import itertools
 import json
+import os
+import sys
+import types
 
 import pytest
 import torch
@@ -108,9 +112,75 @@ def test_scales_of_f32_are_rounded_to_f16(tmp_path):
 
 
 def test_other_classes_are_refused_by_name(tmp_path):
-    write(tmp_path, "Int4TilePackedTo4dTensor", int8)
-    with pytest.raises(Error, match="torchao's Int4TilePackedTo4dTensor is not read"):
+    write(tmp_path, "Int4OpaqueTensor", int8)
+    with pytest.raises(Error, match="torchao's Int4OpaqueTensor is not read"):
         models.load(str(tmp_path))
+
+
+def tiles(shape, generator):
+    """Int4TilePackedTo4dTensor, by the loops of the kernel that packs it."""
+    outputs, inputs = shape
+    padded = torch.zeros(-(-outputs // 8) * 8, -(-inputs // 128) * 128, dtype=torch.int64)
+    padded[:outputs, :inputs] = torch.randint(0, 16, shape, generator=generator)
+    q = torch.zeros(padded.shape[0] // 8, padded.shape[1] // 128, 32, 4, dtype=torch.int64)
+    for n, k, t, word in itertools.product(*map(range, q.shape)):
+        first = k * 128 + word * 32 + t % 4 * 2
+        row = padded[n * 8 + t // 4]
+        for at, inner in enumerate((0, 8, 16, 24)):
+            q[n, k, t, word] |= row[first + inner] << 4 * at
+            q[n, k, t, word] |= row[first + inner + 1] << 4 * at + 16
+    groups = padded.shape[0], padded.shape[1] // GROUP
+    scale = (torch.rand(groups, generator=generator) * 0.1 + 0.01).bfloat16()
+    zero = torch.randn(groups, generator=generator).bfloat16()
+    each = [part.float().repeat_interleave(GROUP, 1) for part in (scale, zero)]
+    meant = (padded - 8) * each[0] + each[1]
+    q = torch.where(q < 2**31, q, q - 2**32).int()
+    both = torch.stack([scale, zero], -1).transpose(0, 1)
+    return dict(qdata=q, scale_and_zero=both), meant[:outputs, :inputs]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "Int4TilePackedTo4dTensor"])
+def test_a_file_of_torch_save_means_its_numbers(kind, tmp_path, monkeypatch):
+    """Classes of torchao exist while the file is written, not where it is read."""
+    make = KINDS[kind][0] if kind in KINDS else tiles
+    meant, values = write(tmp_path, kind, int8), load_file(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors").unlink()
+    values = {name: value for name, value in values.items() if "._weight_" not in name}
+    generator = torch.Generator().manual_seed(1)
+    for name, value in list(meant.items()):
+        parts, meant[name] = make(value.shape, generator)
+        values[name] = weight_of(kind, parts, value.shape).data
+        for module in ("torchao", "torchao.quantization"):
+            monkeypatch.setitem(sys.modules, module, types.ModuleType(module))
+        setattr(sys.modules["torchao.quantization"], kind, type(values[name]))
+        torch.save({name: values[name]}, tmp_path / f"{name}.bin")
+    for name in set(values) - set(meant):
+        torch.save({name: values[name]}, tmp_path / f"{name}.bin")
+    places = {"weight_map": {name: f"{name}.bin" for name in values}}
+    (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps(places))
+    monkeypatch.undo()
+    model = models.load(str(tmp_path))
+    assert "torchao" in model.notice
+    for name in values:
+        found = model.tensor(name)
+        assert torch.equal(found, meant[name] if name in meant else values[name]), name
+
+
+class Call:
+    """What a pickle may hold that is no tensor."""
+
+    def __reduce__(self):
+        return os.mkdir, ("called",)
+
+
+def test_a_pickle_calls_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "Int8Tensor", int8)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save({"a": torch.ones(2), "b": Call()}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(Error, match="holds objects of 'posix.mkdir', which could do anything"):
+        models.load(str(tmp_path))
+    assert not (tmp_path / "called").exists()
 
 
 def weight_of(kind: str, parts: dict, shape) -> nn.Parameter:

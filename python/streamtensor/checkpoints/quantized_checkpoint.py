@@ -255,38 +255,56 @@ class Torchao(Layout):
         ).split()
     )
     first = ("_weight_qdata",)
-    ACCEPTED = ("Int4Tensor", "IntxUnpackedToInt8Tensor", "Int8Tensor", "Float8Tensor")
+    ACCEPTED = (
+        "Int4Tensor",
+        "Int4TilePackedTo4dTensor",
+        "IntxUnpackedToInt8Tensor",
+        "Int8Tensor",
+        "Float8Tensor",
+    )
 
     def shape(self, extents, part):
+        kind, said = self._said(part)
+        if kind == "Int4TilePackedTo4dTensor":
+            return said["shape"]
         rows, columns = extents["_weight_qdata"]
-        return [rows, columns * 2 if self._kind(part) == "Int4Tensor" else columns]
+        return [rows, columns * 2 if kind == "Int4Tensor" else columns]
 
-    def _kind(self, part: Parts) -> str:
+    def _said(self, part: Parts) -> tuple[str, dict]:
+        """What the metadata say about a tensor: its class, and what it has beside its parts."""
         name = f"{part.base}.weight"
         try:
-            kind = json.loads(self.metadata[name])["_type"]
+            said = json.loads(self.metadata[name])
+            kind, found = said["_type"], dict(said["_data"])
         except (KeyError, TypeError, ValueError):
             raise Error(
                 f"'{name}': the file's metadata does not say what torchao's tensor it is",
-                "accepted is what save_pretrained writes as safetensors",
+                "accepted is what save_pretrained writes",
             ) from None
         if kind not in self.ACCEPTED:
             raise Error(
                 f"'{name}': torchao's {kind} is not read",
                 f"accepted are {', '.join(self.ACCEPTED)}",
             )
-        return kind
+        extents = found.get("shape")
+        whole = isinstance(extents, list) and all(isinstance(extent, int) for extent in extents)
+        if kind == "Int4TilePackedTo4dTensor" and not (whole and len(extents) == 2):
+            raise Error(f"'{name}': the file's metadata does not say the tensor's shape")
+        return kind, found
 
     def packed(self, part):
-        kind = self._kind(part)
-        names = ("qdata", "scale", "zero_point", "act_pre_scale")
-        return torchao_packed(kind, *(part(f"_weight_{name}") for name in names))
+        kind, said = self._said(part)
+        return torchao_packed(kind, lambda name: part(f"_weight_{name}"), said.get("shape"))
 
 
-def torchao_packed(kind: str, q, scale, zero, factor) -> Packed:
-    """A matrix from the parts of torchao's tensor of this class. factor: of the inputs."""
+def torchao_packed(kind: str, part: Read, shape) -> Packed:
+    """A matrix from the parts of torchao's tensor of this class, and its own shape."""
+    q, scale, zero = part("qdata"), part("scale"), part("zero_point")
+    factor = part("act_pre_scale")  # of the inputs
     if factor is not None and bool((factor != 1).any()):
         raise Error("torchao's act_pre_scale, a factor of activations, is not read")
+    if kind == "Int4TilePackedTo4dTensor":
+        return _of_tiles(q, part("scale_and_zero"), shape)
     scale = scale.reshape(1, 1) if scale.numel() == 1 else scale
     if kind == "Int4Tensor":  # parts of groups have outputs last; the zero point is added
         q, scale, zero = halves(q), scale.T, zero.T
@@ -298,6 +316,24 @@ def torchao_packed(kind: str, q, scale, zero, factor) -> Packed:
     if kind == "Int4Tensor":
         return Packed(q, scale, None, group, kind, zero)
     return Packed(q, scale, zero, group, kind)
+
+
+def _of_tiles(q: torch.Tensor, scale_and_zero: torch.Tensor, shape) -> Packed:
+    """From tiles of 8 outputs in the order in which a warp's threads read them, padded.
+
+    A word of thread t has the numbers of output t / 4 and inputs 2 (t % 4) + {0, 8, 16, 24}, and,
+    in its upper half, of the inputs behind these.
+    """
+    outputs, inputs = shape
+    digits = _unpacked(q, 4).unflatten(2, (8, 4)).unflatten(-1, (-1, 2, 2, 2))
+    padded = digits.permute(0, 2, 1, 4, 6, 7, 3, 5).flatten(2).flatten(0, 1)
+    size = padded.shape[1] // scale_and_zero.shape[0]
+    groups = -(-inputs // size)
+    scale, zero = (each[:groups, :outputs].T for each in scale_and_zero.unbind(-1))
+    group = torch.arange(inputs) // size
+    return Packed(
+        padded[:outputs, :inputs] - 8, scale, None, group, "Int4TilePackedTo4dTensor", zero
+    )
 
 
 _LAYOUTS = {

@@ -37,8 +37,8 @@ def _packed(name: str, value) -> Packed:
             f"'{name}' is torchao's {kind}, which is not read",
             f"accepted are {', '.join(Torchao.ACCEPTED)}",
         )
-    parts = ("qdata", "scale", "zero_point", "act_pre_scale")
-    return torchao_packed(kind, *(getattr(value, part, None) for part in parts))
+    parts = value if type(value) is not torch.nn.Parameter else value.data
+    return torchao_packed(kind, lambda part: getattr(parts, part, None), value.shape)
 
 
 def _with_plain(module, found: dict[str, Packed], made: dict, prefix: str):

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from ..errors import Error
-from . import checkpoint_names, quantized_checkpoint
+from . import checkpoint_names, pickled_weights, quantized_checkpoint
 
 DTYPES = {
     torch.float32: "F32",
@@ -142,10 +142,10 @@ class Checkpoint:
         """
         index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
         try:
-            files = _files(folder, single, index)
-            if files is None:
+            files, config = _files(folder, single, index), _quantization_config(folder)
+            opened = _Files(files) if files else _pickles(folder)
+            if opened is None:
                 return None
-            opened, config = _Files(files), _quantization_config(folder)
             stored = quantized_checkpoint.Stored(str(folder / "config.json"), config, opened)
             return cls(folder, stored, checkpoint_names.Names(module, stored.shapes), module)
         except Error:
@@ -215,6 +215,20 @@ def _files(folder: Path, single: Path, index: Path) -> dict[str, Path] | None:
     return None
 
 
+def _pickles(folder: Path) -> pickled_weights.Pickles | None:
+    """The files of torch.save; None: the folder has none, or safetensors that are not read."""
+    index, single = folder / "pytorch_model.bin.index.json", folder / "pytorch_model.bin"
+    if any(folder.glob("*.safetensors")):
+        return None
+    if single.is_file():
+        return pickled_weights.Pickles([single])
+    if not index.is_file():
+        return None
+    shards = json.loads(index.read_text())["weight_map"]
+    _check_places(folder, index, shards)
+    return pickled_weights.Pickles([folder / file for file in sorted(set(shards.values()))])
+
+
 def _quantization_config(folder: Path) -> dict | None:
     try:
         found = json.loads((folder / "config.json").read_text())
@@ -238,7 +252,7 @@ class UnreadableWeights:
 
     @classmethod
     def from_folder(cls, folder: Path) -> "UnreadableWeights | None":
-        kinds = ("*.safetensors", "pytorch_model*.bin", "*.pth")
+        kinds = ("*.safetensors", "*.bin", "*.pth")
         found = sorted(path for kind in kinds for path in folder.glob(kind))
         return cls(found[0]) if found else None
 
@@ -248,7 +262,8 @@ class UnreadableWeights:
     def tensor(self, name: str) -> torch.Tensor:
         raise Error(
             f"{self._path}: weights in this file are not read",
-            "accepted are model.safetensors, shards that its index lists, and *.gguf",
+            "accepted are model.safetensors, pytorch_model.bin, shards that an index lists, and "
+            "*.gguf",
         )
 
 
@@ -262,10 +277,8 @@ def _not_safetensors(path: Path, error: Exception) -> Error:
     return Error(f"{path}: not a safetensors file: {error}")
 
 
-def _check_shards(folder: Path, index: Path, shards: dict[str, str]) -> None:
-    """Checks that every shard exists and has the tensors that the index places in it."""
-    from safetensors import safe_open
-
+def _check_places(folder: Path, index: Path, shards: dict[str, str]) -> None:
+    """Checks that every shard is a file of the folder."""
     if (
         not shards
         or not isinstance(shards, dict)
@@ -287,6 +300,15 @@ def _check_shards(folder: Path, index: Path, shards: dict[str, str]) -> None:
                 f"{path}: the shard is missing",
                 f"{index.name} places {list(shards.values()).count(file)} tensors in it",
             )
+
+
+def _check_shards(folder: Path, index: Path, shards: dict[str, str]) -> None:
+    """Checks that every shard exists and has the tensors that the index places in it."""
+    from safetensors import safe_open
+
+    _check_places(folder, index, shards)
+    for file in sorted(set(shards.values())):
+        path = folder / file
         try:
             with safe_open(path, "pt") as opened:
                 held = set(opened.keys())
@@ -312,7 +334,7 @@ def check_hashes(folder: Path) -> None:
             for line in sums.read_text(errors="replace").splitlines()
             if len(words := line.split()) == 2
         }
-    for path in sorted(folder.glob("*.safetensors")):
+    for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]):
         name = path.resolve().name if path.is_symlink() else ""
         expected = listed.get(path.name) or (name if re.fullmatch("[0-9a-f]{64}", name) else None)
         if expected is None:
