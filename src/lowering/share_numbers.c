@@ -1,7 +1,7 @@
-/* Computes a number once: of operations that are alike, one stands in the outermost block in which
- * its operands are known.
- * Before: for l in lanes: x[l][i * 40 + k] …, y[l][i * 40 + k] …, z[k % 8] …
- * After:  a = i * 40 + k; b = z[k % 8]; for l in lanes: x[l][a] …, y[l][a] … */
+/* Computes what is the same once: of numbers that are alike, one stands in the outermost block in
+ * which its operands are known, and what is the same in all lanes stands in front of them.
+ * Before: for l in lanes: x[l][i * 40 + k] …, y[l][i * 40 + k] …, f * z[k % 8] * x[l][i] …
+ * After:  a = i * 40 + k; b = f * z[k % 8]; for l in lanes: x[l][a] …, y[l][a] …, b * x[l][i] … */
 #include "lowering/lower_nest.h"
 
 /* Is there a block of lanes between the op and this block? */
@@ -25,9 +25,16 @@ static bool depends_on(const struct op *op, const struct op *loop)
 	return false;
 }
 
+/* Does the op compute from its operands alone? */
+static bool is_computed(const struct op *op)
+{
+	return op->results == 1 && !op_accessed(op) && !op->region[0] && op->code != OP_CONSTANT &&
+	        op->code != OP_POP;
+}
+
 static bool is_number(const struct op *op)
 {
-	if (op->results != 1 || op_accessed(op) || op->code == OP_CONSTANT || op->region[0])
+	if (!is_computed(op))
 		return false;
 	const struct type *type = op->result[0]->type;
 	return type->kind == TYPE_INDEX || (type->kind == TYPE_INTEGER && type->width == 1);
@@ -100,7 +107,7 @@ static void hoist(struct op *loop)
 {
 	for (struct op *op = loop->region[0]->first, *next; op; op = next) {
 		next = op->next;
-		if (!(is_number(op) || is_first_read(op)) || depends_on(op, loop))
+		if (!(is_computed(op) || is_first_read(op)) || depends_on(op, loop))
 			continue;
 		op_remove(op);
 		op_insert_before(loop, op);

@@ -21,13 +21,16 @@ struct lane_choice {
 	int64_t lanes[POLY_LANES];
 };
 
+struct nest_units;
+
 struct lane_search {
 	struct raising *r;
 	struct raise_group *group;
 	const struct poly_leaf *leaf;
-	int64_t most;     /* lanes for which there are operators */
-	double least;     /* time of the best choice */
-	double lane_time; /* that a lane has to save */
+	const struct nest_units *units; /* of the leaves before */
+	int64_t most;                   /* lanes of a loop for which there are operators */
+	double least;                   /* time of the best choice */
+	double lane_time;               /* that a lane has to save */
 	int64_t (*before)[POLY_DIMS];
 	struct lane_choice best;
 };
@@ -229,6 +232,135 @@ static bool has_room(struct lane_search *s, const struct lane_choice *choice)
 	return fits;
 }
 
+/* --- operators */
+
+enum { LANE_LUT = 400 }; /* addresses and conditions of a lane, about */
+
+/* Operators of a nest, whose loops run one after the other: of each kind as many as the loop takes
+ * that takes most. */
+struct nest_units {
+	int64_t count[OP_COUNT][2]; /* of other types, of double */
+	int64_t lanes;
+};
+
+static int64_t all_lanes(const struct lane_choice *choice)
+{
+	int64_t lanes = 1;
+	for (int l = 0; l < choice->loops; l++)
+		lanes *= choice->lanes[l];
+	return lanes;
+}
+
+static const struct body *body_of(const struct raising *r, const struct poly_leaf *leaf)
+{
+	return &r->region->statements.data[leaf->statement].body;
+}
+
+/* Does a number that a form of the leaf's counters gives change with this counter? */
+static bool form_varies(const struct poly_leaf *leaf, const struct poly_form *form, int counter)
+{
+	return form_in_loops(leaf, form).coefficient[counter];
+}
+
+static bool read_varies(
+        const struct raising *r, const struct poly_leaf *leaf, int64_t read, int counter)
+{
+	const struct poly_access *access = &r->program.statement[leaf->statement].read[read];
+	bool varies = access->when;
+	for (int d = 0; d < r->program.array[access->array].rank; d++)
+		varies = varies || form_varies(leaf, &access->subscript[d], counter);
+	return varies;
+}
+
+/* [nodes of the body] Are they other values in other lanes of the loop over this counter? */
+static bool *varying_nodes(const struct raising *r, const struct poly_leaf *leaf, int counter)
+{
+	const struct body *body = body_of(r, leaf);
+	bool *varies = ARENA_ARRAY(r->arena, bool, body->count + 1);
+	for (int n = 0; n < body->count; n++) {
+		const struct node *node = &body->node[n];
+		struct poly_form own = { 0 };
+		if (node->kind == NODE_OPERAND)
+			varies[n] = read_varies(r, leaf, node->integer, counter);
+		if (node->kind != NODE_OP)
+			continue;
+		if (node->code == OP_INDEX)
+			own.coefficient[node->integer] = 1;
+		varies[n] = form_varies(leaf, &own, counter);
+		for (int k = 0; k < body_arguments(node); k++)
+			varies[n] = varies[n] || varies[node->argument[k]];
+	}
+	return varies;
+}
+
+/* What is the same in all lanes of a loop is computed once, in front of it. */
+static struct nest_units with_lanes(const struct raising *r, const struct nest_units *units,
+        const struct poly_leaf *leaf, const struct lane_choice *choice)
+{
+	const struct body *body = body_of(r, leaf);
+	int64_t lanes = all_lanes(choice);
+	struct nest_units own = { .lanes = lanes > units->lanes ? lanes : units->lanes };
+	int64_t *copies = ARENA_ARRAY(r->arena, int64_t, body->count + 1);
+	lanes = 1;
+	for (int l = 0; l < choice->loops; l++) {
+		const bool *varies = varying_nodes(r, leaf, choice->counter[l]);
+		lanes *= choice->lanes[l];
+		for (int n = 0; n < body->count; n++)
+			copies[n] = varies[n] ? lanes : copies[n];
+	}
+	for (int n = 0; n < body->count; n++) {
+		const struct node *node = &body->node[n];
+		if (node->kind == NODE_OP)
+			own.count[node->code == OP_SUBF ? OP_ADDF : node->code]
+			         [type_is_double(node->type)] += copies[n] ? copies[n] : 1;
+	}
+	for (int code = 0; code < OP_COUNT; code++)
+		for (int wide = 0; wide < 2; wide++)
+			if (units->count[code][wide] > own.count[code][wide])
+				own.count[code][wide] = units->count[code][wide];
+	return own;
+}
+
+static struct resources cost_of(const struct raising *r, const struct nest_units *units)
+{
+	struct module *module = r->module;
+	struct resources sum = { .lut = LANE_LUT * units->lanes };
+	for (int code = 0; code < OP_COUNT; code++)
+		for (int wide = 0; wide < 2; wide++) {
+			int64_t count = units->count[code][wide];
+			if (!count)
+				continue;
+			struct operator_cost cost = platform_operator(r->options->platform,
+			        (enum op_code)code, type_float(module, wide ? 64 : 32));
+			sum.dsp += count * cost.dsp;
+			sum.lut += count * cost.lut;
+		}
+	return sum;
+}
+
+static bool is_affordable(const struct raising *r, int64_t most, const struct nest_units *units)
+{
+	struct resources cost = cost_of(r, units);
+	return cost.dsp <= most && cost.lut <= r->options->lut;
+}
+
+/* Lanes of a loop of the leaf for which there is room in the nest, at most. */
+static int64_t most_lanes(const struct raising *r, int64_t dsp, const struct nest_units *units,
+        const struct poly_leaf *leaf)
+{
+	int64_t most = 1;
+	for (int i = 0; i < leaf->loops; i++) {
+		struct lane_choice more = { 1, { leaf->counter[i] }, { most + 1 } };
+		for (; more.lanes[0] <= LANES_MOST; more.lanes[0]++) {
+			struct nest_units own = with_lanes(r, units, leaf, &more);
+			if (!is_affordable(r, dsp, &own))
+				break;
+			most = more.lanes[0];
+		}
+	}
+	return most;
+}
+
 /* --- choosing */
 
 static int64_t floor_divide(int64_t a, int64_t b)
@@ -256,20 +388,18 @@ static int64_t lanes_of(const struct lane_choice *choice, int counter)
 	return 1;
 }
 
-static int64_t all_lanes(const struct lane_choice *choice)
-{
-	int64_t lanes = 1;
-	for (int l = 0; l < choice->loops; l++)
-		lanes *= choice->lanes[l];
-	return lanes;
-}
-
 static bool is_inner(const struct poly_leaf *leaf, int counter)
 {
 	for (int i = 0; i < leaf->loops; i++)
 		if (leaf->counter[i] == counter)
 			return true;
 	return false;
+}
+
+static bool is_payable(const struct lane_search *s, const struct lane_choice *choice)
+{
+	struct nest_units own = with_lanes(s->r, s->units, s->leaf, choice);
+	return !choice->loops || is_affordable(s->r, s->group->dsp, &own);
 }
 
 static void try_choice(struct lane_search *s, const struct lane_choice *choice)
@@ -287,7 +417,7 @@ static void try_choice(struct lane_search *s, const struct lane_choice *choice)
 		if (!is_inner(s->leaf, d))
 			time *= (double)(s->leaf->high[d] - s->leaf->low[d] + 1);
 	time += s->lane_time * (double)(all_lanes(choice) + new_banks(s, choice));
-	if (time >= s->least || !has_room(s, choice))
+	if (time >= s->least || !is_payable(s, choice) || !has_room(s, choice))
 		return;
 	s->least = time;
 	s->best = *choice;
@@ -339,74 +469,6 @@ static void search(struct lane_search *s)
 
 /* --- leaves */
 
-enum { LANE_LUT = 400 }; /* addresses and conditions of a lane, about */
-
-/* Operators of a nest, whose loops run one after the other: of each kind as many as the loop takes
- * that takes most. */
-struct nest_units {
-	int64_t count[OP_COUNT][2]; /* of other types, of double */
-	int64_t lanes;
-};
-
-static const struct body *body_of(const struct raising *r, const struct poly_leaf *leaf)
-{
-	return &r->region->statements.data[leaf->statement].body;
-}
-
-static struct nest_units with_lanes(
-        const struct nest_units *units, const struct body *body, int64_t lanes)
-{
-	struct nest_units own = { .lanes = lanes > units->lanes ? lanes : units->lanes };
-	for (int n = 0; n < body->count; n++) {
-		const struct node *node = &body->node[n];
-		if (node->kind == NODE_OP)
-			own.count[node->code == OP_SUBF ? OP_ADDF : node->code]
-			         [type_is_double(node->type)] += lanes;
-	}
-	for (int code = 0; code < OP_COUNT; code++)
-		for (int wide = 0; wide < 2; wide++)
-			if (units->count[code][wide] > own.count[code][wide])
-				own.count[code][wide] = units->count[code][wide];
-	return own;
-}
-
-static struct resources cost_of(const struct raising *r, const struct nest_units *units)
-{
-	struct module *module = r->module;
-	struct resources sum = { .lut = LANE_LUT * units->lanes };
-	for (int code = 0; code < OP_COUNT; code++)
-		for (int wide = 0; wide < 2; wide++) {
-			int64_t count = units->count[code][wide];
-			if (!count)
-				continue;
-			struct operator_cost cost = platform_operator(r->options->platform,
-			        (enum op_code)code, type_float(module, wide ? 64 : 32));
-			sum.dsp += count * cost.dsp;
-			sum.lut += count * cost.lut;
-		}
-	return sum;
-}
-
-static bool is_affordable(const struct raising *r, int64_t most, const struct nest_units *units)
-{
-	struct resources cost = cost_of(r, units);
-	return cost.dsp <= most && cost.lut <= r->options->lut;
-}
-
-/* Lanes of the leaf for which there is room in the nest. */
-static int64_t most_lanes(const struct raising *r, int64_t dsp, const struct nest_units *units,
-        const struct poly_leaf *leaf)
-{
-	int64_t lanes = 1;
-	while (lanes < LANES_MOST) {
-		struct nest_units more = with_lanes(units, body_of(r, leaf), lanes + 1);
-		if (!is_affordable(r, dsp, &more))
-			break;
-		lanes++;
-	}
-	return lanes;
-}
-
 /* The longest loop inside. */
 static void order_loops(struct poly_leaf *leaf, const struct lane_choice *choice)
 {
@@ -426,7 +488,9 @@ static void order_loops(struct poly_leaf *leaf, const struct lane_choice *choice
 static void choose_lanes(struct raising *r, struct raise_group *group, struct poly_leaf *leaf,
         struct nest_units *units, double *longest)
 {
-	struct lane_search s = { .r = r, .group = group, .leaf = leaf, .least = 1e300 };
+	struct lane_search s = {
+		.r = r, .group = group, .leaf = leaf, .units = units, .least = 1e300
+	};
 	s.before = arena_alloc(r->arena, sizeof *s.before * (size_t)(r->program.arrays + 1));
 	s.most = most_lanes(r, group->dsp, units, leaf);
 	s.lane_time = *longest * LANE_SHARE;
@@ -436,7 +500,7 @@ static void choose_lanes(struct raising *r, struct raise_group *group, struct po
 	leaf->lane_loops = s.best.loops;
 	memcpy(leaf->lane_counter, s.best.counter, sizeof leaf->lane_counter);
 	memcpy(leaf->lanes, s.best.lanes, sizeof leaf->lanes);
-	*units = with_lanes(units, body_of(r, leaf), all_lanes(&s.best));
+	*units = with_lanes(r, units, leaf, &s.best);
 	order_loops(leaf, &s.best);
 }
 
@@ -542,7 +606,7 @@ static void choose_all(struct raising *r, struct raise_group *group, struct poly
 	struct nest_units *units = ARENA_NEW(r->arena, struct nest_units);
 	double longest = 0;
 	for (int i = 0; i < schedule->leaves; i++)
-		*units = with_lanes(units, body_of(r, schedule->leaf[i]), 1);
+		*units = with_lanes(r, units, schedule->leaf[i], &(struct lane_choice){ 0 });
 	for (int n = 0; n < schedule->leaves; n++) {
 		int most = -1;
 		for (int i = 0; i < schedule->leaves; i++)
