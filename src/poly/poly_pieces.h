@@ -26,8 +26,8 @@ struct poly_task {
 };
 
 void poly_edges_free(poly_edges *edges);
-/* Splits the only piece of the task at the counters at which it writes what it reads later, in
- * place. false: nothing was done. */
+/* Splits a piece of the task at the counters at which it writes what is read later, in place, if no
+ * circle of edges is left. false: nothing was done. */
 bool poly_split(struct poly_pieces *pieces, struct poly_task *task);
 /* Makes one piece of those that do the same in parallel. */
 void poly_merge(struct poly_pieces *pieces, struct poly_task *task);

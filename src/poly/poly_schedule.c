@@ -10,7 +10,7 @@
 #include <isl/union_set.h>
 #include <string.h>
 
-enum { CHOICES_MOST = 4000 };
+enum { CHOICES_MOST = 4000, CANDIDATES_MOST = 6 };
 
 void poly_edges_free(poly_edges *edges)
 {
@@ -93,8 +93,10 @@ struct choice {
 	const struct poly_task *task;
 	enum status *status; /* [edges][POLY_DIMS][POLY_DIMS] */
 	int *counter;        /* [members] */
-	int *best;           /* [members] */
-	int carried, tries;  /* carried: by the best one; -1: there is none */
+	int candidates;      /* the choices that carry most edges, those that do first */
+	int *candidate[CANDIDATES_MOST]; /* [members] */
+	int carried[CANDIDATES_MOST];
+	int tries;
 };
 
 static struct poly_piece *piece_of(const struct choice *c, int place)
@@ -144,6 +146,23 @@ static int count_carried(const struct choice *c, int last)
 	return carried;
 }
 
+static void add_candidate(struct choice *c, int carried)
+{
+	int at = c->candidates;
+	while (at > 0 && c->carried[at - 1] < carried)
+		at--;
+	if (at == CANDIDATES_MOST)
+		return;
+	c->candidates += c->candidates < CANDIDATES_MOST;
+	for (int i = c->candidates - 1; i > at; i--) {
+		c->candidate[i] = c->candidate[i - 1];
+		c->carried[i] = c->carried[i - 1];
+	}
+	c->candidate[at] = arena_copy(
+	        c->pieces->poly->arena, c->counter, sizeof *c->counter * (size_t)c->task->members);
+	c->carried[at] = carried;
+}
+
 static void choose(struct choice *c, int place)
 {
 	const struct poly_piece *piece = piece_of(c, place);
@@ -158,9 +177,8 @@ static void choose(struct choice *c, int place)
 			continue;
 		if (place + 1 < c->task->members) {
 			choose(c, place + 1);
-		} else if (carried > c->carried) {
-			c->carried = carried;
-			memcpy(c->best, c->counter, sizeof *c->best * (size_t)c->task->members);
+		} else {
+			add_candidate(c, carried);
 		}
 	}
 }
@@ -168,10 +186,9 @@ static void choose(struct choice *c, int place)
 static struct choice choose_loop(struct poly_pieces *pieces, const struct poly_task *task)
 {
 	struct arena *arena = pieces->poly->arena;
-	struct choice c = { .pieces = pieces, .task = task, .carried = -1 };
+	struct choice c = { .pieces = pieces, .task = task };
 	c.status = ARENA_ARRAY(arena, enum status, task->edges.count * POLY_DIMS * POLY_DIMS);
 	c.counter = ARENA_ARRAY(arena, int, task->members);
-	c.best = ARENA_ARRAY(arena, int, task->members);
 	choose(&c, 0);
 	return c;
 }
@@ -302,17 +319,35 @@ static int count_serial(struct poly_pieces *pieces, const struct poly_task *task
 	return most;
 }
 
-/* The choice's loop, or a skewed one if that leaves more loops parallel. */
+static struct poly_form *forms_over(
+        struct arena *arena, const struct poly_task *task, const int *counter)
+{
+	struct poly_form *form = ARENA_ARRAY(arena, struct poly_form, task->members);
+	for (int i = 0; i < task->members; i++)
+		form[i].coefficient[counter[i]] = 1;
+	return form;
+}
+
+/* The candidate, or a skewed loop, that leaves most loops parallel. */
 static void enter_best(
         struct poly_pieces *pieces, struct poly_task *task, const struct choice *choice)
 {
 	struct arena *arena = pieces->poly->arena;
-	struct poly_form *form = ARENA_ARRAY(arena, struct poly_form, task->members);
-	const int *counter = choice->best;
-	for (int i = 0; i < task->members; i++)
-		form[i].coefficient[counter[i]] = 1;
+	const int *counter = choice->candidate[0];
+	struct poly_form *form = forms_over(arena, task, counter);
 	bool serial = false;
 	int least = pieces->is_trial ? 0 : count_serial(pieces, task, counter, form, &serial);
+	for (int i = 1; least > 1 && i < choice->candidates; i++) {
+		struct poly_form *forms = forms_over(arena, task, choice->candidate[i]);
+		bool still = false;
+		int count = count_serial(pieces, task, choice->candidate[i], forms, &still);
+		if (count >= least)
+			continue;
+		least = count;
+		serial = still;
+		form = forms;
+		counter = choice->candidate[i];
+	}
 	for (int last = 1; serial && last < POLY_DIMS; last++) {
 		struct poly_form skewed = { 0 };
 		int *same = ARENA_ARRAY(arena, int, task->members);
@@ -343,10 +378,11 @@ static bool arrange(struct poly_pieces *pieces, struct poly_task *task)
 	if (!task->edges.count)
 		return true;
 	struct choice choice = choose_loop(pieces, task);
-	bool all = choice.carried == (int)task->edges.count;
-	if (task->members == 1 && !all && poly_split(pieces, task))
+	int carried = choice.candidates ? choice.carried[0] : -1;
+	bool all = carried == (int)task->edges.count;
+	if (!all && (task->members == 1 || carried <= 0) && poly_split(pieces, task))
 		return arrange(pieces, task);
-	if (choice.carried < 0) {
+	if (carried < 0) {
 		keep_order(pieces, task);
 		return true;
 	}

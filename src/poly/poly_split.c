@@ -1,11 +1,13 @@
-/* Splits the iterations of a statement where they write what others of them read.
+/* Splits the iterations of a statement where they write what others read.
  * Before: for i: for j: a[i][j] = f(a[i][j], a[i][k], a[k][j])
  * After:  a row k and a column k of their own, and what lies before and behind them; the iterations
- *         of each of the nine parts are independent */
+ *         of each of the nine parts are independent
+ * Before: for i >= k: a[i] += b[i][k] * c[k] and c[k] = f(a[k]) need each other
+ * After:  what adds to a[k] comes first, what adds to the others last */
 #include "poly/poly_pieces.h"
 #include <isl/constraint.h>
 
-enum { FORMS_MOST = 4 };
+enum { FORMS_MOST = 4, PARTS_MOST = 3 * 3 * 3 * 3 };
 
 struct split_forms {
 	int dims, count;
@@ -59,13 +61,13 @@ static isl_stat add_forms(isl_basic_set *part, void *user)
 	return isl_stat_ok;
 }
 
-/* The hyperplanes of the iterations whose values others read. */
-static struct split_forms forms_of(const struct poly_task *task, int dims)
+/* The hyperplanes of the piece's iterations whose values others read. */
+static struct split_forms forms_of(const struct poly_task *task, int piece, int dims)
 {
 	struct split_forms forms = { .dims = dims };
 	for (size_t i = 0; i < task->edges.count; i++) {
 		const struct poly_edge *edge = &task->edges.data[i];
-		if (!edge->is_flow)
+		if (!edge->is_flow || edge->from != piece)
 			continue;
 		isl_set *writes = isl_set_coalesce(isl_map_domain(isl_map_copy(edge->map)));
 		isl_set_foreach_basic_set(writes, add_forms, &forms);
@@ -111,7 +113,6 @@ static void add_parts(
 	int all = 1;
 	for (int i = 0; i < forms->count; i++)
 		all *= 3;
-	to->member = ARENA_ARRAY(arena, int, all);
 	for (int part = 0; part < all; part++) {
 		isl_set *domain = isl_set_copy(pieces->piece.data[from].domain);
 		int rest = part;
@@ -136,14 +137,24 @@ static void add_parts(
 	}
 }
 
-static void add_edges(
-        const struct poly_pieces *pieces, const struct poly_task *from, struct poly_task *to)
+/* Is the piece, of the new task, the other one, or a part of it? */
+static bool is_of(int piece, int other, int split, size_t parts_from)
+{
+	return other == split ? piece >= (int)parts_from : piece == other;
+}
+
+/* The edges of a task of which a piece was split into parts, which begin at `parts_from`. */
+static void add_edges(const struct poly_pieces *pieces, const struct poly_task *from, int split,
+        size_t parts_from, struct poly_task *to)
 {
 	for (size_t i = 0; i < from->edges.count; i++)
 		for (int j = 0; j < to->members * to->members; j++) {
 			int first = to->member[j / to->members];
 			int second = to->member[j % to->members];
 			struct poly_edge edge = from->edges.data[i];
+			if (!is_of(first, edge.from, split, parts_from) ||
+			        !is_of(second, edge.to, split, parts_from))
+				continue;
 			isl_map *map = isl_map_intersect_domain(isl_map_copy(edge.map),
 			        isl_set_copy(pieces->piece.data[first].domain));
 			map = isl_map_intersect_range(
@@ -156,20 +167,23 @@ static void add_edges(
 		}
 }
 
-bool poly_split(struct poly_pieces *pieces, struct poly_task *task)
+static bool split_member(struct poly_pieces *pieces, struct poly_task *task, int place)
 {
-	int from = task->member[0];
-	struct poly_piece *whole = &pieces->piece.data[from];
-	int dims = (int)isl_set_dim(whole->domain, isl_dim_set);
+	struct arena *arena = pieces->poly->arena;
+	int from = task->member[place];
+	int dims = (int)isl_set_dim(pieces->piece.data[from].domain, isl_dim_set);
 	size_t before = pieces->piece.count;
-	struct split_forms forms = forms_of(task, dims);
-	struct poly_task made = { 0 };
+	struct split_forms forms = forms_of(task, from, dims);
+	struct poly_task made = { .member = ARENA_ARRAY(arena, int, task->members + PARTS_MOST) };
 	if (forms.failed || !forms.count)
 		return false;
-	oriented(&forms, whole->used);
+	for (int i = 0; i < task->members; i++)
+		if (i != place)
+			made.member[made.members++] = task->member[i];
+	oriented(&forms, pieces->piece.data[from].used);
 	add_parts(pieces, from, &forms, &made);
-	add_edges(pieces, task, &made);
-	if (poly_is_acyclic(&made, pieces->poly->arena)) {
+	add_edges(pieces, task, from, before, &made);
+	if (poly_is_acyclic(&made, arena)) {
 		poly_edges_free(&task->edges);
 		isl_set_free(pieces->piece.data[from].domain);
 		pieces->piece.data[from].domain = NULL;
@@ -179,5 +193,13 @@ bool poly_split(struct poly_pieces *pieces, struct poly_task *task)
 	poly_edges_free(&made.edges);
 	while (pieces->piece.count > before)
 		isl_set_free(pieces->piece.data[--pieces->piece.count].domain);
+	return false;
+}
+
+bool poly_split(struct poly_pieces *pieces, struct poly_task *task)
+{
+	for (int place = 0; place < task->members; place++)
+		if (split_member(pieces, task, place))
+			return true;
 	return false;
 }

@@ -148,7 +148,7 @@ static int64_t most_copies(const struct platform *platform, const struct value *
 	struct resources one =
 	        storage_cost(storage_choose(bits, words, die->uram > 0), bits, words);
 	int64_t blocks = banks * (one.uram ? one.uram : one.bram18);
-	int64_t room = (one.uram ? die->uram : die->bram18) * 3 / 4;
+	int64_t room = one.uram ? die->uram * 19 / 20 : die->bram18 * 9 / 10;
 	int64_t copies = blocks ? room / blocks : INT32_MAX;
 	return copies > 1 ? copies : 1;
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 
 enum { LANES_MOST = 128, DRAIN_CYCLES = 16 };
+/* Choices for the leaf of most work with which those of the others are tried. */
+enum { CHOICES_KEPT = 8 };
 /* What a lane of other loops has to save, of the time of the longest one. */
 #define LANE_SHARE 0.0003
 /* Words in which arrays of so many elements are filled; banks of an array. */
@@ -32,7 +34,9 @@ struct lane_search {
 	double least;                   /* time of the best choice */
 	double lane_time;               /* that a lane has to save */
 	int64_t (*before)[POLY_DIMS];
-	struct lane_choice best;
+	int wanted, kept; /* best choices, the fastest first */
+	struct lane_choice best[CHOICES_KEPT];
+	double time[CHOICES_KEPT];
 };
 
 static const struct poly_access *access_of(const struct lane_search *s, int number)
@@ -417,10 +421,17 @@ static void try_choice(struct lane_search *s, const struct lane_choice *choice)
 		if (!is_inner(s->leaf, d))
 			time *= (double)(s->leaf->high[d] - s->leaf->low[d] + 1);
 	time += s->lane_time * (double)(all_lanes(choice) + new_banks(s, choice));
-	if (time >= s->least || !is_payable(s, choice) || !has_room(s, choice))
+	if ((s->kept == s->wanted && time >= s->time[s->kept - 1]) || !is_payable(s, choice) ||
+	        !has_room(s, choice))
 		return;
-	s->least = time;
-	s->best = *choice;
+	s->kept += s->kept < s->wanted;
+	int at = s->kept - 1;
+	for (; at > 0 && s->time[at - 1] > time; at--) {
+		s->time[at] = s->time[at - 1];
+		s->best[at] = s->best[at - 1];
+	}
+	s->time[at] = time;
+	s->best[at] = *choice;
 }
 
 /* The lanes that the banks of its arrays demand of the counter; 0: any. */
@@ -485,31 +496,49 @@ static void order_loops(struct poly_leaf *leaf, const struct lane_choice *choice
 		}
 }
 
-static void choose_lanes(struct raising *r, struct raise_group *group, struct poly_leaf *leaf,
-        struct nest_units *units, double *longest)
-{
-	struct lane_search s = {
-		.r = r, .group = group, .leaf = leaf, .units = units, .least = 1e300
-	};
-	s.before = arena_alloc(r->arena, sizeof *s.before * (size_t)(r->program.arrays + 1));
-	s.most = most_lanes(r, group->dsp, units, leaf);
-	s.lane_time = *longest * LANE_SHARE;
-	search(&s);
-	*longest = s.least > *longest ? s.least : *longest;
-	set_banks(&s, &s.best);
-	leaf->lane_loops = s.best.loops;
-	memcpy(leaf->lane_counter, s.best.counter, sizeof leaf->lane_counter);
-	memcpy(leaf->lanes, s.best.lanes, sizeof leaf->lanes);
-	*units = with_lanes(r, units, leaf, &s.best);
-	order_loops(leaf, &s.best);
-}
-
 static double work_of(const struct poly_leaf *leaf)
 {
 	double work = 1;
 	for (int d = 0; d < POLY_DIMS; d++)
 		work *= (double)(leaf->high[d] - leaf->low[d] + 1);
 	return work;
+}
+
+/* The part of the box around a leaf that is iterations of its statement, at most 1. */
+static double share_of_box(const struct raising *r, const struct poly_leaf *leaf)
+{
+	double points = (double)raise_points(&r->program.statement[leaf->statement]);
+	double box = work_of(leaf);
+	return points && points < box ? points / box : 1;
+}
+
+/* What is known of the leaves whose lanes are chosen. */
+struct chosen_lanes {
+	struct nest_units units;
+	double longest, sum; /* of their times */
+};
+
+/* Takes the choice of that rank, or the last one. */
+static void choose_lanes(struct raising *r, struct raise_group *group, struct poly_leaf *leaf,
+        int rank, struct chosen_lanes *chosen)
+{
+	struct lane_search s = {
+		.r = r, .group = group, .leaf = leaf, .units = &chosen->units, .wanted = rank + 1
+	};
+	s.before = arena_alloc(r->arena, sizeof *s.before * (size_t)(r->program.arrays + 1));
+	s.most = most_lanes(r, group->dsp, s.units, leaf);
+	s.lane_time = chosen->longest * LANE_SHARE;
+	search(&s);
+	const struct lane_choice *best = &s.best[s.kept - 1];
+	double time = s.time[s.kept - 1];
+	chosen->longest = time > chosen->longest ? time : chosen->longest;
+	chosen->sum += time * share_of_box(r, leaf);
+	set_banks(&s, best);
+	leaf->lane_loops = best->loops;
+	memcpy(leaf->lane_counter, best->counter, sizeof leaf->lane_counter);
+	memcpy(leaf->lanes, best->lanes, sizeof leaf->lanes);
+	chosen->units = with_lanes(r, s.units, leaf, best);
+	order_loops(leaf, best);
 }
 
 /* --- extents: a word that begins before the first element, or ends behind the last one */
@@ -600,13 +629,39 @@ static void clear_banks(struct raising *r, struct raise_group *group)
 		}
 }
 
-static void choose_all(struct raising *r, struct raise_group *group, struct poly_schedule *schedule)
+/* Cycles in which the arrays are filled or sent. */
+static double cycles_of_words(const struct raising *r, const struct raise_group *group)
+{
+	double cycles = 0;
+	for (int a = 0; a < r->program.arrays; a++) {
+		const struct poly_array *array = &r->program.array[a];
+		double all = 1;
+		int64_t word = 1;
+		bool used = false;
+		for (int s = 0; s < r->statements && !used; s++)
+			used = group->inside[s] && uses(&r->program.statement[s], a);
+		for (int d = 0; d < array->rank; d++)
+			all *= (double)array->extent[d];
+		while (array->rank && 2 * word <= WORD_MOST &&
+		        2 * word <= group->banks[a][array->rank - 1] &&
+		        array->extent[array->rank - 1] % (2 * word) == 0)
+			word *= 2;
+		cycles += used ? all / (double)word : 0;
+	}
+	return cycles;
+}
+
+/* Chooses the lanes of all leaves, that of most work first, of which it takes the choice of that
+ * rank. Returns about how many cycles they take. */
+static struct chosen_lanes choose_ranked(
+        struct raising *r, struct raise_group *group, struct poly_schedule *schedule, int rank)
 {
 	bool *done = ARENA_ARRAY(r->arena, bool, schedule->leaves);
-	struct nest_units *units = ARENA_NEW(r->arena, struct nest_units);
-	double longest = 0;
+	struct chosen_lanes chosen = { .longest = 0 };
+	clear_banks(r, group);
 	for (int i = 0; i < schedule->leaves; i++)
-		*units = with_lanes(r, units, schedule->leaf[i], &(struct lane_choice){ 0 });
+		chosen.units =
+		        with_lanes(r, &chosen.units, schedule->leaf[i], &(struct lane_choice){ 0 });
 	for (int n = 0; n < schedule->leaves; n++) {
 		int most = -1;
 		for (int i = 0; i < schedule->leaves; i++)
@@ -615,10 +670,29 @@ static void choose_all(struct raising *r, struct raise_group *group, struct poly
 			                work_of(schedule->leaf[i]) > work_of(schedule->leaf[most])))
 				most = i;
 		done[most] = true;
-		choose_lanes(r, group, schedule->leaf[most], units, &longest);
+		choose_lanes(r, group, schedule->leaf[most], n ? 0 : rank, &chosen);
 	}
-	group->used_dsp = cost_of(r, units).dsp;
 	widen_rows(r, group);
+	chosen.sum += cycles_of_words(r, group);
+	return chosen;
+}
+
+static void choose_all(struct raising *r, struct raise_group *group, struct poly_schedule *schedule)
+{
+	struct poly_leaf *before = ARENA_ARRAY(r->arena, struct poly_leaf, schedule->leaves + 1);
+	int best = 0;
+	double least = HUGE_VAL;
+	for (int i = 0; i < schedule->leaves; i++)
+		before[i] = *schedule->leaf[i];
+	for (int rank = 0; rank <= CHOICES_KEPT; rank++) {
+		bool last = rank == CHOICES_KEPT;
+		for (int i = 0; i < schedule->leaves; i++)
+			*schedule->leaf[i] = before[i];
+		struct chosen_lanes chosen = choose_ranked(r, group, schedule, last ? best : rank);
+		group->used_dsp = cost_of(r, &chosen.units).dsp;
+		best = !last && chosen.sum < least ? rank : best;
+		least = chosen.sum < least ? chosen.sum : least;
+	}
 	find_extents(r, group, schedule);
 }
 
