@@ -2,6 +2,7 @@
  * region that starts each once, which is the top function or a function that it calls.  Lists the
  * ports of the kernel and their AXI adapters. */
 #include "emit/hls.h"
+#include "ir/channel_ends.h"
 #include "predict/bundle.h"
 #include "predict/feedback.h"
 #include "predict/resource.h"
@@ -472,22 +473,22 @@ static void place(struct emitter *e, const char *name, int64_t die)
 	VEC_PUSH(e->arena, &e->placement->cells, ((struct placed_cell){ name, die }));
 }
 
-static int64_t die_of(const struct emitter *e, const struct op *call)
+static int64_t die_of(const struct op *process)
 {
-	const struct op *process = module_find(e->module, attr_text_or(call, KEY_CALLEE, ""));
 	return process ? attr_integer_or(process, KEY_STREAM_DIE, 0) : 0;
 }
 
-static void place_process(struct emitter *e, const struct op *call)
+static void place_process(struct emitter *e, const struct op *call, const struct op *process)
 {
+	int64_t die = die_of(process);
 	const struct rewinding *two = rewinding_of(e, call);
 	const char *symbol = attr_text_or(call, KEY_CALLEE, "");
 	const char *function = two ? two->function : map_get(&e->processes, symbol);
-	place(e, text_format(e->arena, "%s_U0", function), die_of(e, call));
+	place(e, text_format(e->arena, "%s_U0", function), die);
 	if (!two)
 		return;
-	place(e, text_format(e->arena, "%s_U0", two->counts), die_of(e, call));
-	place(e, text_format(e->arena, "%s_U", two->queue), die_of(e, call));
+	place(e, text_format(e->arena, "%s_U0", two->counts), die);
+	place(e, text_format(e->arena, "%s_U", two->queue), die);
 }
 
 /* Of one FIFO or block channel of the emitted text. */
@@ -500,61 +501,30 @@ static void place_channel(struct emitter *e, const char *name, int64_t from, int
 		        from < to ? from + i : from - i);
 }
 
-/* Dies of both ends of a channel. */
-struct channel_dies {
-	int64_t reader, writer;
-};
-
-static struct channel_dies *ends_of(
-        struct emitter *e, struct map *ends, const struct value *channel)
+static void place_ends(
+        struct emitter *e, const struct op *channel, const struct channel_ends *ends)
 {
-	const char *name = hls_spelling(e, channel)->text;
-	struct channel_dies *found = map_get(ends, name);
-	if (!found) {
-		found = arena_alloc(e->arena, sizeof *found);
-		*found = (struct channel_dies){ 0 };
-		map_set(ends, name, found);
-	}
-	return found;
-}
-
-static void note_ends(struct emitter *e, struct map *ends, const struct op *call)
-{
-	const struct op *process = module_find(e->module, attr_text_or(call, KEY_CALLEE, ""));
-	const struct block *body = process ? process->region[0] : NULL;
-	for (int i = 0; body && i < call->operands; i++) {
-		const struct op *channel = call->operand[i]->def;
-		if (!channel || (channel->code != OP_FIFO && channel->code != OP_BLOCK_CHANNEL))
-			continue;
-		struct channel_dies *end = ends_of(e, ends, call->operand[i]);
-		if (channel_direction(body, body->argument[i]) == 1)
-			end->writer = die_of(e, call);
-		else
-			end->reader = die_of(e, call);
-	}
-}
-
-static void place_ends(struct emitter *e, struct map *ends, const struct op *channel)
-{
+	int64_t from = die_of(ends->writing);
+	int64_t to = die_of(ends->reading);
 	const char *name = hls_spelling(e, channel->result[0])->text;
 	const char *half = hls_channel_half(e, channel->result[0]->type, name);
-	const struct channel_dies *end = ends_of(e, ends, channel->result[0]);
-	place_channel(e, name, end->writer, end->reader);
+	place_channel(e, name, from, to);
 	if (half)
-		place_channel(e, half, end->writer, end->reader);
+		place_channel(e, half, from, to);
 }
 
 static void place_cells(struct emitter *e)
 {
-	struct map ends = map_new(e->arena);
-	for (const struct op *op = e->main->region[0]->first; op; op = op->next)
-		if (op->code == OP_CALL)
-			note_ends(e, &ends, op);
+	const struct channel_ends *ends = channel_ends_of(e->arena, e->module);
+	const struct op *process = e->main;
 	for (const struct op *op = e->main->region[0]->first; op; op = op->next) {
+		const char *callee = attr_text_or(op, KEY_CALLEE, "");
+		process = op->code == OP_CALL ? module_find_after(e->module, process, callee)
+		                              : process;
 		if (op->code == OP_CALL)
-			place_process(e, op);
+			place_process(e, op, process);
 		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
-			place_ends(e, &ends, op);
+			place_ends(e, op, ends++);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* Builds the network of processes and channels in which FIFOs are sized, and finds the channels
  * that are on none of its cycles. */
 #include "fifo/fifo.h"
+#include "ir/channel_ends.h"
 
 struct graph {
 	struct fifo_network *network;
@@ -28,42 +29,53 @@ static void add_channel(struct fifo_network *n, struct op *op)
 	op->result[0]->id = n->count++;
 }
 
-static void find_ends(struct fifo_network *n, int call)
-{
-	const struct op *process =
-	        module_find(n->module, attr_text_or(n->call[call], KEY_CALLEE, ""));
-	for (int a = 0; a < n->call[call]->operands; a++) {
-		struct value *channel = n->call[call]->operand[a];
-		if (!channel->def)
-			continue;
-		bool writes =
-		        channel_direction(process->region[0], process->region[0]->argument[a]) == 1;
-		*(writes ? &n->fifo[channel->id].writer : &n->fifo[channel->id].reader) = call;
-	}
-}
+/* Channels of a process, for the search for prefetched ones. */
+struct prefetch_search {
+	struct fifo_network *network;
+	int *outputs; /* [processes]; tokens that only signal the end of a read do not count */
+	int *pending; /* [processes] channels that it reads and that are not known as prefetched */
+	int *first, *next; /* [processes], [channels] lists of what it writes; -1: the end */
+};
 
-/* Does the channel carry what a loader sends, or what is computed from that alone, to one reader?
- * It could all be sent in advance. */
-static bool is_prefetch(const struct fifo_network *n, int number)
+/* Does the process send what a loader sends, or what it computes from that alone, to one reader? It
+ * could all be sent in advance. Each process gets there once, so this takes linear time. */
+static void mark_prefetch(struct prefetch_search *s, int process)
 {
-	int outputs = 0; /* tokens that only signal the end of a read do not count */
-	bool only = true;
-	for (int i = 0; i < n->count; i++) {
-		outputs += n->fifo[i].writer == n->fifo[number].writer &&
-		        (!n->fifo[i].sized || n->fifo[i].whole > FIFO_LEAST);
-		only &= n->fifo[i].reader != n->fifo[number].writer || n->fifo[i].prefetch;
+	VEC(int) open = { 0 };
+	VEC_PUSH(s->network->arena, &open, process);
+	while (open.count) {
+		process = open.data[--open.count];
+		for (int i = s->first[process]; i >= 0 && s->outputs[process] == 1; i = s->next[i]) {
+			int reader = s->network->fifo[i].reader;
+			s->network->fifo[i].prefetch = true;
+			if (!--s->pending[reader])
+				VEC_PUSH(s->network->arena, &open, reader);
+		}
 	}
-	return only && outputs == 1;
 }
 
 static void find_prefetch(struct fifo_network *n)
 {
-	for (bool found = true; found;) {
-		found = false;
-		for (int i = 0; i < n->count; i++)
-			if (!n->fifo[i].prefetch && is_prefetch(n, i))
-				found = n->fifo[i].prefetch = true;
+	struct prefetch_search s = { .network = n,
+		.outputs = ARENA_ARRAY(n->arena, int, n->processes + 1),
+		.pending = ARENA_ARRAY(n->arena, int, n->processes + 1),
+		.first = ARENA_ARRAY(n->arena, int, n->processes + 1),
+		.next = ARENA_ARRAY(n->arena, int, n->count + 1) };
+	for (int p = 0; p < n->processes; p++)
+		s.first[p] = -1;
+	for (int i = 0; i < n->count; i++) {
+		const struct fifo *fifo = &n->fifo[i];
+		s.outputs[fifo->writer] += !fifo->sized || fifo->whole > FIFO_LEAST;
+		s.pending[fifo->reader]++;
+		s.next[i] = s.first[fifo->writer];
+		s.first[fifo->writer] = i;
 	}
+	bool *loader = ARENA_ARRAY(n->arena, bool, n->processes + 1);
+	for (int p = 0; p < n->processes; p++)
+		loader[p] = !s.pending[p];
+	for (int p = 0; p < n->processes; p++)
+		if (loader[p])
+			mark_prefetch(&s, p);
 }
 
 /* Bytes that a process reads from FIFOs. */
@@ -144,12 +156,14 @@ struct fifo_network *fifo_collect(
 		else if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 			add_channel(n, op);
 	}
-	for (int i = 0; i < n->processes; i++)
-		find_ends(n, i);
-	for (int i = 0; i < n->count; i++)
+	const struct channel_ends *ends = channel_ends_of(arena, module);
+	for (int i = 0; i < n->count; i++) {
+		n->fifo[i].writer = ends[i].writer;
+		n->fifo[i].reader = ends[i].reader;
 		INVARIANT(module->guard, n->fifo[i].writer >= 0 && n->fifo[i].reader >= 0,
 		        "channel %s has no writer or no reader",
 		        attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"));
+	}
 	find_prefetch(n);
 	for (int i = 0; i < n->count; i++)
 		n->fifo[i].replayed = is_replayed(n, i);

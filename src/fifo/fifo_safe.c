@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 /* The channel of the same number. */
-struct channel_ends {
+struct waiting {
 	int writer, reader; /* nodes */
 	int64_t bytes;
 	bool both; /* the writer waits for the reader too */
@@ -31,7 +31,7 @@ struct wait_graph {
 	struct fifo_network *network;
 	int nodes;
 	struct wait_node *node;
-	struct channel_ends *edge; /* [channels] */
+	struct waiting *edge; /* [channels] */
 	int *seen;                 /* [nodes] scratch of the search */
 };
 
@@ -48,63 +48,105 @@ static const struct op *layers_of(const struct block *body)
 	return op;
 }
 
-/* Number of the only loop of the block that uses the channel, or -1. */
-static int loop_of(const struct block *block, const struct value *argument, int *loops)
+/* How a process uses the channel that is one of its arguments. */
+struct channel_use {
+	int outer, inner; /* the last loop of the process, of the layer loop, that uses it; or -1 */
+	bool scattered;   /* several loops of the process use it, or something outside of them, */
+	bool in_layer_scattered; /* or of the layer loop */
+	bool in_layer, writes;
+};
+
+struct use_search {
+	struct channel_use *use; /* [arguments of the process] */
+	bool in_layer;
+	int loop; /* that is walked; -1: none */
+};
+
+static void note_use(struct op *op, void *context)
 {
-	int number = -1;
-	*loops = 0;
-	for (const struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_ACQUIRE && op->operand[0] == argument)
-			return -1;
-		if (op->code != OP_FOR)
-			continue;
-		if (channel_direction(op->region[0], argument) >= 0 && number >= 0)
-			return -1;
-		number = channel_direction(op->region[0], argument) >= 0 ? *loops : number;
-		++*loops;
+	const struct use_search *s = context;
+	const struct value *channel = op->code == OP_RELEASE ? NULL : op_accessed(op);
+	if (!channel || channel->def || channel->type->kind == TYPE_MEMREF)
+		return;
+	struct channel_use *use = &s->use[channel->index];
+	int *loop = s->in_layer ? &use->inner : &use->outer;
+	bool again = *loop >= 0 && s->loop >= 0 && *loop != s->loop;
+	bool outside = s->loop < 0 && op->code == OP_ACQUIRE;
+	*(s->in_layer ? &use->in_layer_scattered : &use->scattered) |= again || outside;
+	*loop = s->loop >= 0 ? s->loop : *loop;
+	use->in_layer |= s->in_layer;
+	use->writes |= op->code == OP_PUSH || text_same(attr_text_or(op, KEY_SIDE, ""), "write");
+}
+
+/* Walks the operations of the block, loop by loop; returns the number of its loops. */
+static int note_uses(const struct block *block, struct use_search *s)
+{
+	int loops = 0;
+	for (struct op *op = block->first; op; op = op->next) {
+		s->loop = op->code == OP_FOR ? loops++ : -1;
+		note_use(op, s);
+		if (op->region[0])
+			ir_walk(op->region[0], note_use, s);
 	}
-	return number;
+	return loops;
+}
+
+/* Loops of a process: of the layer loop, if there is one. */
+struct process_loops {
+	const struct op *layers; /* NULL: it has no layer loop */
+	int count, before;       /* and loops before it */
+};
+
+static struct process_loops find_uses(const struct block *body, struct channel_use *use)
+{
+	struct process_loops loops = { .layers = layers_of(body) };
+	struct use_search search = { .use = use };
+	for (int a = 0; a < body->arguments; a++)
+		use[a] = (struct channel_use){ .outer = -1, .inner = -1 };
+	loops.count = note_uses(body, &search);
+	if (!loops.layers)
+		return loops;
+	for (const struct op *op = body->first; op != loops.layers; op = op->next)
+		loops.before += op->code == OP_FOR;
+	search.in_layer = true;
+	loops.count = note_uses(loops.layers->region[0], &search);
+	return loops;
 }
 
 /* Node that uses the channel: the number of a loop, inside the layer loop if there is one. What
  * precedes the layer loop counts as its first node, what follows it as its last. -1: the process
  * is a single node. */
-static int node_of(const struct block *body, const struct value *argument)
+static int node_of(const struct process_loops *loops, const struct channel_use *use)
 {
-	const struct op *layers = layers_of(body);
-	const struct op *op = body->first;
-	int outside;
-	int loops;
-	int outer = loop_of(body, argument, &outside);
-	int node = loop_of(layers ? layers->region[0] : body, argument, &loops);
-	if (!layers || outer < 0)
-		return layers ? -1 : node;
-	if (channel_direction(layers->region[0], argument) >= 0)
-		return node;
-	while (op != layers &&
-	        (op->code != OP_FOR || channel_direction(op->region[0], argument) < 0))
-		op = op->next;
-	if (op == layers)
-		return loops - 1;
-	return loops ? 0 : -1;
+	int outer = use->scattered ? -1 : use->outer;
+	int inner = use->in_layer_scattered ? -1 : use->inner;
+	if (!loops->layers)
+		return outer;
+	if (outer < 0 || use->in_layer)
+		return outer < 0 ? -1 : inner;
+	if (outer > loops->before)
+		return loops->count - 1;
+	return loops->count ? 0 : -1;
 }
 
-static void add_edge(struct wait_graph *p, const struct value *channel, const struct block *body,
-        const struct value *argument, int node)
+static void add_edge(
+        struct wait_graph *p, const struct value *channel, const struct channel_use *use, int node)
 {
-	*(channel_direction(body, argument) ? &p->edge[channel->id].writer
-	                                    : &p->edge[channel->id].reader) = node;
+	*(use->writes ? &p->edge[channel->id].writer : &p->edge[channel->id].reader) = node;
 	VEC_PUSH(p->network->arena, &p->node[node].edge, channel->id);
 }
 
 static void add_process(struct wait_graph *p, const struct op *call)
 {
 	const struct block *body = body_of(p, call);
+	struct channel_use *use =
+	        ARENA_ARRAY(p->network->arena, struct channel_use, body->arguments + 1);
+	const struct process_loops loops = find_uses(body, use);
 	int first = p->nodes;
 	int last = 0;
 	bool nodes = true;
 	for (int a = 0; a < call->operands; a++) {
-		int node = call->operand[a]->def ? node_of(body, body->argument[a]) : 0;
+		int node = call->operand[a]->def ? node_of(&loops, &use[a]) : 0;
 		nodes = nodes && node >= 0;
 		last = node > last ? node : last;
 	}
@@ -113,8 +155,8 @@ static void add_process(struct wait_graph *p, const struct op *call)
 		p->node[i].follows_previous = i > first;
 	for (int a = 0; a < call->operands; a++)
 		if (call->operand[a]->def)
-			add_edge(p, call->operand[a], body, body->argument[a],
-			        first + (nodes ? node_of(body, body->argument[a]) : 0));
+			add_edge(p, call->operand[a], &use[a],
+			        first + (nodes ? node_of(&loops, &use[a]) : 0));
 }
 
 static int loops_of(const struct block *block)
@@ -132,7 +174,7 @@ static void collect_nodes(struct wait_graph *p)
 	for (int i = 0; i < n->processes; i++)
 		nodes += 1 + loops_of(body_of(p, n->call[i]));
 	p->node = ARENA_ARRAY(n->arena, struct wait_node, nodes + 1);
-	p->edge = ARENA_ARRAY(n->arena, struct channel_ends, n->count + 1);
+	p->edge = ARENA_ARRAY(n->arena, struct waiting, n->count + 1);
 	for (int i = 0; i < n->processes; i++)
 		add_process(p, n->call[i]);
 	p->seen = ARENA_ARRAY(n->arena, int, p->nodes + 1);
@@ -155,7 +197,7 @@ static bool waits(struct wait_graph *p, int from, int to, int except, int mark)
 		return true;
 	for (size_t i = 0; i < p->node[from].edge.count; i++) {
 		int number = p->node[from].edge.data[i];
-		const struct channel_ends *edge = &p->edge[number];
+		const struct waiting *edge = &p->edge[number];
 		if (number == except || p->network->fifo[number].feedback)
 			continue;
 		if (edge->reader == from && waits(p, edge->writer, to, except, mark))
@@ -168,8 +210,8 @@ static bool waits(struct wait_graph *p, int from, int to, int except, int mark)
 
 static int larger_first(const void *left, const void *right)
 {
-	const struct channel_ends *l = *(const struct channel_ends *const *)left;
-	const struct channel_ends *r = *(const struct channel_ends *const *)right;
+	const struct waiting *l = *(const struct waiting *const *)left;
+	const struct waiting *r = *(const struct waiting *const *)right;
 	if (l->bytes != r->bytes)
 		return l->bytes < r->bytes ? 1 : -1;
 	return l < r ? -1 : 1;
@@ -179,14 +221,14 @@ void fifo_prove_safe(struct fifo_network *n)
 {
 	struct wait_graph p = { .network = n };
 	collect_nodes(&p);
-	const struct channel_ends **order =
-	        ARENA_ARRAY(n->arena, const struct channel_ends *, n->count + 1);
+	const struct waiting **order =
+	        ARENA_ARRAY(n->arena, const struct waiting *, n->count + 1);
 	for (int e = 0; e < n->count; e++)
 		order[e] = &p.edge[e];
 	qsort(order, (size_t)n->count, sizeof *order, larger_first);
 	for (int i = 0; i < n->count; i++) {
 		int number = (int)(order[i] - p.edge);
-		struct channel_ends *edge = &p.edge[number];
+		struct waiting *edge = &p.edge[number];
 		struct fifo *fifo = &n->fifo[number];
 		if (!fifo->sized || fifo->whole <= FIFO_SHORT || fifo->feedback ||
 		        waits(&p, edge->reader, edge->writer, number, i + 1))

@@ -52,12 +52,12 @@ static bool has_port(const struct op *call)
 static void join_sides(struct floorplan_state *p)
 {
 	for (int c = 0; c < p->cost.channels; c++) {
-		const struct op *op = p->cost.channel[c].op;
-		struct channel_users ends = channel_users_of(&p->cost, op->result[0]);
-		if (op->code != OP_BLOCK_CHANNEL || ends.writer < 0 || ends.reader < 0)
+		const struct channel_cost *channel = &p->cost.channel[c];
+		if (channel->op->code != OP_BLOCK_CHANNEL || channel->writer < 0 ||
+		        channel->reader < 0)
 			continue;
-		int from = p->item[ends.reader];
-		int to = p->item[ends.writer];
+		int from = p->item[channel->reader];
+		int to = p->item[channel->writer];
 		for (int i = 0; i < p->cost.processes; i++)
 			if (p->item[i] == from)
 				p->item[i] = to;
@@ -81,14 +81,14 @@ static void add_edges(struct floorplan_state *p)
 {
 	struct floorplan_problem *problem = &p->problem;
 	for (int c = 0; c < p->cost.channels; c++) {
-		struct op *op = p->cost.channel[c].op;
-		struct channel_users ends = channel_users_of(&p->cost, op->result[0]);
-		if (ends.writer < 0 && ends.reader < 0)
+		const struct channel_cost *channel = &p->cost.channel[c];
+		struct op *op = channel->op;
+		if (channel->writer < 0 && channel->reader < 0)
 			continue;
-		int to = p->item[ends.reader < 0 ? ends.writer : ends.reader];
-		int from = p->item[ends.writer < 0 ? ends.reader : ends.writer];
+		int to = p->item[channel->reader < 0 ? channel->writer : channel->reader];
+		int from = p->item[channel->writer < 0 ? channel->reader : channel->writer];
 		problem->item[to].need =
-		        resources_add(problem->item[to].need, p->cost.channel[c].resources);
+		        resources_add(problem->item[to].need, channel->resources);
 		VEC_PUSH(p->module->arena, &p->memories, ((struct floorplan_memory){ op, to }));
 		if (op->code == OP_FIFO && from != to) {
 			VEC_PUSH(p->module->arena, &p->crossing, op);

@@ -34,6 +34,7 @@ struct search {
 	 * die */
 	int64_t (*change)[PLATFORM_DIES][PLATFORM_DIES];
 	int64_t (*crossed)[PLATFORM_DIES]; /* [items][die] the same over all boundaries */
+	int64_t *fewest;                   /* [items] the least of them, its own die aside */
 	int64_t (*need)[RESOURCES];        /* [items] */
 	int64_t capacity[PLATFORM_DIES][RESOURCES], wires[PLATFORM_DIES];
 	struct die_filling filling[PLATFORM_DIES];
@@ -113,6 +114,15 @@ bool floorplan_better(struct floorplan_cost left, struct floorplan_cost right)
 
 /* --- moves */
 
+static void note_fewest(struct search *s, int item)
+{
+	int64_t fewest = INT64_MAX;
+	for (int d = 0; d < s->problem->dies; d++)
+		if (d != s->die[item] && s->crossed[item][d] < fewest)
+			fewest = s->crossed[item][d];
+	s->fewest[item] = fewest;
+}
+
 /* Adds what an edge from the item to one on die `other` changes if the item moves. */
 static void add_change(struct search *s, int item, int other, int64_t bits)
 {
@@ -158,6 +168,8 @@ static void begin_pass(struct search *s, const int *die)
 		add_change(s, edge->from, die[edge->to], edge->bits);
 		add_change(s, edge->to, die[edge->from], edge->bits);
 	}
+	for (int i = 0; i < problem->items; i++)
+		note_fewest(s, i);
 }
 
 /* What the item's old die exceeds without it, which is no more than before. */
@@ -231,6 +243,7 @@ static void move(struct search *s, int place, int to)
 		int other = edge->from == item ? edge->to : edge->from;
 		add_change(s, other, from, -edge->bits);
 		add_change(s, other, to, edge->bits);
+		note_fewest(s, other);
 	}
 	s->opened--;
 	memmove(&s->open[place], &s->open[place + 1],
@@ -249,6 +262,15 @@ static void find_least(const struct search *s, double least[PLATFORM_DIES])
 	}
 }
 
+/* Is no move of the item better than the cost, whatever its die? */
+static bool is_outdone(
+        const struct search *s, int item, double least, const struct floorplan_cost *cost)
+{
+	return least >= cost->overflow - SAME &&
+	        (least > cost->overflow + SAME ||
+	                s->fewest[item] >= cost->crossing - s->crossing);
+}
+
 /* Makes the best move of an item that has not moved in this pass; false: all have moved. */
 static bool move_one(struct search *s, struct floorplan_cost *cost)
 {
@@ -256,8 +278,11 @@ static bool move_one(struct search *s, struct floorplan_cost *cost)
 	int to = 0;
 	double least[PLATFORM_DIES];
 	find_least(s, least);
-	for (int p = 0; p < s->opened; p++)
-		for (int i = s->open[p], d = 0; d < s->problem->dies; d++) {
+	for (int p = 0; p < s->opened; p++) {
+		int i = s->open[p];
+		if (place >= 0 && is_outdone(s, i, least[s->die[i]], cost))
+			continue;
+		for (int d = 0; d < s->problem->dies; d++) {
 			struct floorplan_cost now = { least[s->die[i]],
 				s->crossing + s->crossed[i][d] };
 			if (d == s->die[i] || (place >= 0 && !floorplan_better(now, *cost)))
@@ -270,6 +295,7 @@ static bool move_one(struct search *s, struct floorplan_cost *cost)
 			to = d;
 			*cost = now;
 		}
+	}
 	if (place >= 0)
 		move(s, place, to);
 	return place >= 0;
@@ -294,6 +320,7 @@ struct floorplan_cost floorplan_refine(const struct floorplan_problem *problem, 
 	struct floorplan_cost cost = best;
 	bool gained = true;
 	s.change = arena_alloc(problem->arena, sizeof *s.change * (size_t)(problem->items + 1));
+	s.fewest = ARENA_ARRAY(problem->arena, int64_t, problem->items + 1);
 	s.crossed = arena_alloc(problem->arena, sizeof *s.crossed * (size_t)(problem->items + 1));
 	for (int pass = 0; gained && pass < PASSES_MOST; pass++) {
 		gained = false;

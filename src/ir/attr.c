@@ -1,7 +1,65 @@
-/* Attributes: construction and lookup. They are immutable; an operation lists its own by name. */
+/* Attributes: the table of their keys, construction and lookup. They are immutable; an operation
+ * lists its own by name. A name that is a key is stored as that key's text in the table, wherever it
+ * came from, so that a key is found by comparing pointers. */
+#include "ir/attr_name.h"
 #include "ir/ir.h"
 #include <stdlib.h>
 #include <string.h>
+
+#define UNIT (1U << ATTR_UNIT)
+#define BOOL (1U << ATTR_BOOL)
+#define INTEGER (1U << ATTR_INTEGER)
+#define FLOAT (1U << ATTR_FLOAT)
+#define STRING (1U << ATTR_STRING)
+#define SYMBOL (1U << ATTR_SYMBOL)
+#define TYPE (1U << ATTR_TYPE)
+#define MAP (1U << ATTR_MAP)
+#define ARRAY (1U << ATTR_ARRAY)
+#define DICTIONARY (1U << ATTR_DICTIONARY)
+#define INTEGERS (1U << ATTR_INTEGERS)
+#define DENSE (1U << ATTR_DENSE)
+
+/* The texts of all keys in one object, so that an address tells whether a name is one of them. */
+static const struct key_texts {
+#define KEY(code, key, kinds, owners, meaning) char name_of_##code[sizeof key];
+#include "ir/attrs.def"
+#undef KEY
+} key_texts = {
+#define KEY(code, key, kinds, owners, meaning) key,
+#include "ir/attrs.def"
+#undef KEY
+};
+
+const struct key_info key_info[KEY_COUNT] = {
+#define KEY(code, key, kinds, owners, meaning) { key_texts.name_of_##code, kinds, owners, meaning },
+#include "ir/attrs.def"
+#undef KEY
+};
+
+struct map key_map(struct arena *arena)
+{
+	struct map map = map_new(arena);
+	for (int key = 0; key < KEY_COUNT; key++)
+		map_set(&map, key_info[key].name, (void *)(uintptr_t)&key_info[key]);
+	return map;
+}
+
+static bool is_key_text(const char *name)
+{
+	uintptr_t first = (uintptr_t)&key_texts;
+	return (uintptr_t)name - first < sizeof key_texts;
+}
+
+const char *attr_name(struct arena *arena, const char *name)
+{
+	if (is_key_text(name))
+		return name;
+	size_t size = strlen(name) + 1;
+	for (int key = 0; key < KEY_COUNT; key++)
+		if (!strcmp(key_info[key].name, name))
+			return key_info[key].name;
+	return arena_copy(arena, name, size);
+}
 
 static const struct attr *keep(struct module *module, struct attr attr)
 {
@@ -80,7 +138,7 @@ const struct attr *attr_dictionary(struct module *module, int count, const struc
 {
 	struct named *copy = ARENA_ARRAY(module->arena, struct named, count);
 	for (int i = 0; i < count; i++)
-		copy[i] = (struct named){ .name = copy_text(module, items[i].name),
+		copy[i] = (struct named){ .name = attr_name(module->arena, items[i].name),
 			.value = items[i].value };
 	if (count)
 		qsort(copy, (size_t)count, sizeof *copy, by_name);
@@ -132,9 +190,19 @@ const struct attr *attr_named(const struct op *op, const char *name)
 	return found ? op->attribute[at].value : NULL;
 }
 
+/* NULL if there is none. */
+static const struct attr *of_key(int count, const struct named *items, enum attr_key key)
+{
+	const char *name = key_name(key);
+	for (int i = 0; i < count; i++)
+		if (items[i].name == name)
+			return items[i].value;
+	return NULL;
+}
+
 const struct attr *attr_get(const struct op *op, enum attr_key key)
 {
-	return attr_named(op, key_name(key));
+	return of_key(op->attributes, op->attribute, key);
 }
 
 const struct attr *attr_item_named(const struct attr *dictionary, const char *name)
@@ -148,7 +216,8 @@ const struct attr *attr_item_named(const struct attr *dictionary, const char *na
 
 const struct attr *attr_item(const struct attr *dictionary, enum attr_key key)
 {
-	return attr_item_named(dictionary, key_name(key));
+	bool any = dictionary && dictionary->kind == ATTR_DICTIONARY;
+	return any ? of_key(dictionary->count, dictionary->items, key) : NULL;
 }
 
 int64_t attr_item_integer(const struct attr *dictionary, enum attr_key key, int64_t absent)
@@ -170,7 +239,7 @@ const struct attr *attr_with(struct module *module, const struct attr *dictionar
 	int count = 0;
 	struct named *items = ARENA_ARRAY(module->arena, struct named, old + 1);
 	for (int i = 0; i < old; i++)
-		if (strcmp(dictionary->items[i].name, key_name(key)))
+		if (dictionary->items[i].name != key_name(key))
 			items[count++] = dictionary->items[i];
 	items[count++] = (struct named){ .name = key_name(key), .value = value };
 	return attr_dictionary(module, count, items);
@@ -203,7 +272,7 @@ void attr_set_named(
 		op->attribute[at].value = value;
 	} else if (value) {
 		insert(module, op, at,
-		        (struct named){ .name = copy_text(module, name), .value = value });
+		        (struct named){ .name = attr_name(module->arena, name), .value = value });
 	} else if (found) {
 		op->attributes--;
 		memmove(op->attribute + at, op->attribute + at + 1,

@@ -1,4 +1,5 @@
 /* Deep copy of a module. A copy in another arena shares nothing with the original. */
+#include "ir/attr_name.h"
 #include "ir/kernel.h"
 #include <string.h>
 
@@ -104,7 +105,8 @@ static struct named *clone_items(struct module *module, int count, const struct 
 {
 	struct named *copy = ARENA_ARRAY(module->arena, struct named, count);
 	for (int i = 0; i < count; i++)
-		copy[i] = (struct named){ clone_text(module, items[i].name),
+		copy[i] = (struct named){ items[i].name ? attr_name(module->arena, items[i].name)
+			                        : NULL,
 			clone_attr(module, items[i].value) };
 	return copy;
 }

@@ -117,8 +117,10 @@ struct op *module_find(const struct module *module, const char *symbol)
 
 struct op *module_find_after(const struct module *module, const struct op *near, const char *symbol)
 {
-	return near->next && is_called(near->next, symbol) ? near->next
-	                                                   : module_find(module, symbol);
+	for (struct op *op = near->next; op; op = op->next)
+		if (is_called(op, symbol))
+			return op;
+	return module_find(module, symbol);
 }
 
 struct op *module_main(const struct module *module)

@@ -1,6 +1,7 @@
 /* Rules of hardware level: form of main and of processes, pipelined loops, one writer and one
  * reader per channel. */
 #include "base/map.h"
+#include "ir/channel_ends.h"
 #include "ir/datapath_sharing.h"
 #include "ir/verify.h"
 #include <stdlib.h>
@@ -197,8 +198,6 @@ static void check_process(struct verifier *verifier, struct op *function)
 struct callee {
 	struct op *function;
 	int calls;
-	int64_t die;    /* -1: it has none yet */
-	bool *in, *out; /* [arguments] does it write, read this channel? */
 };
 
 static struct callee *callee_of(const struct map *callees, const struct op *call)
@@ -206,25 +205,10 @@ static struct callee *callee_of(const struct map *callees, const struct op *call
 	return map_get(callees, attr_text_or(call, KEY_CALLEE, ""));
 }
 
-static void find_ends(struct op *op, void *context)
-{
-	struct callee *callee = context;
-	const struct value *channel = op->code == OP_RELEASE ? NULL : channel_of(op);
-	if (!channel || channel->def)
-		return;
-	bool writes = op->code == OP_PUSH || text_same(attr_text_or(op, KEY_SIDE, NULL), "write");
-	*(writes ? &callee->in[channel->index] : &callee->out[channel->index]) = true;
-}
-
 static struct callee *callee_new(struct arena *arena, struct op *function)
 {
 	struct callee *callee = ARENA_NEW(arena, struct callee);
-	struct block *body = function->region[0];
-	*callee = (struct callee){ .function = function,
-		.die = attr_integer_or(function, KEY_STREAM_DIE, -1),
-		.in = ARENA_ARRAY(arena, bool, body->arguments + 1),
-		.out = ARENA_ARRAY(arena, bool, body->arguments + 1) };
-	ir_walk(body, find_ends, callee);
+	callee->function = function;
 	return callee;
 }
 
@@ -253,36 +237,17 @@ static void check_main(struct verifier *verifier, const struct op *main, const s
 	}
 }
 
-struct end_dies {
-	int in, out;
-	int64_t from, to; /* dies of the last writer and reader */
-};
-
-static void add_ends(const struct map *callees, const struct op *call, const struct value *channel,
-        struct end_dies *ends)
-{
-	for (int i = 0; i < call->operands; i++) {
-		if (call->operand[i] != channel)
-			continue;
-		const struct callee *callee = callee_of(callees, call);
-		ends->in += callee->in[i];
-		ends->out += callee->out[i];
-		ends->from = callee->in[i] ? callee->die : ends->from;
-		ends->to = callee->out[i] ? callee->die : ends->to;
-	}
-}
-
 /* Every boundary between the dies of both ends has registers. */
 static void check_crossings(
-        struct verifier *verifier, const struct op *channel, const struct end_dies *ends)
+        struct verifier *verifier, const struct op *channel, const struct channel_ends *ends)
 {
-	bool placed = ends->from >= 0 && ends->to >= 0;
-	int64_t expected = placed ? llabs(ends->from - ends->to) : 0;
+	int64_t from = attr_integer_or(ends->writing, KEY_STREAM_DIE, -1);
+	int64_t to = attr_integer_or(ends->reading, KEY_STREAM_DIE, -1);
+	int64_t expected = from >= 0 && to >= 0 ? llabs(from - to) : 0;
 	int64_t crossings = attr_integer_or(channel, KEY_STREAM_CROSSINGS, 0);
 	if (channel->code == OP_BLOCK_CHANNEL && expected)
 		verify_fail(verifier, channel, "blocks of '%s' cross from die %lld to die %lld",
-		        attr_text_or(channel, KEY_NAME, ""), (long long)ends->from,
-		        (long long)ends->to);
+		        attr_text_or(channel, KEY_NAME, ""), (long long)from, (long long)to);
 	else if (crossings != expected)
 		verify_fail(verifier, channel,
 		        "'%s' has registers for %lld boundaries between dies, and crosses %lld",
@@ -290,20 +255,24 @@ static void check_crossings(
 		        (long long)expected);
 }
 
-static void check_channel(struct verifier *verifier, const struct op *channel,
-        const struct op *main, const struct map *callees)
+static void check_channel(
+        struct verifier *verifier, const struct op *channel, const struct channel_ends *ends)
 {
-	struct end_dies ends = { 0 };
-	for (const struct op *op = main->region[0]->first; op; op = op->next)
-		if (op->code == OP_CALL)
-			add_ends(callees, op, channel->result[0], &ends);
-	if (ends.in != 1 || ends.out != 1)
+	if (ends->writers != 1 || ends->readers != 1)
 		verify_fail(verifier, channel,
 		        "'%s' is written by %d processes and read by %d, where one each is "
 		        "expected",
-		        attr_text_or(channel, KEY_NAME, ""), ends.in, ends.out);
+		        attr_text_or(channel, KEY_NAME, ""), ends->writers, ends->readers);
 	else
-		check_crossings(verifier, channel, &ends);
+		check_crossings(verifier, channel, ends);
+}
+
+static void check_channels(struct verifier *verifier, struct arena *arena, const struct op *main)
+{
+	const struct channel_ends *ends = channel_ends_of(arena, verifier->module);
+	for (const struct op *op = main->region[0]->first; !verifier->failed && op; op = op->next)
+		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
+			check_channel(verifier, op, ends++);
 }
 
 void verify_hardware(struct verifier *verifier)
@@ -320,8 +289,7 @@ void verify_hardware(struct verifier *verifier)
 		if (callee->calls != 1)
 			verify_fail(verifier, op, "is started %d times, not once", callee->calls);
 	}
-	for (const struct op *op = main->region[0]->first; !verifier->failed && op; op = op->next)
-		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
-			check_channel(verifier, op, main, &callees);
+	if (!verifier->failed)
+		check_channels(verifier, arena, main);
 	arena_free(arena);
 }

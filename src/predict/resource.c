@@ -1,5 +1,6 @@
 /* Estimates resources of processes: a pipelined loop with interval II needs ⌈operations / II⌉
  * instances of each kind of operator, and loops do not share them. */
+#include "ir/channel_ends.h"
 #include "ir/narrow_product.h"
 #include "ir/datapath_sharing.h"
 #include "platform/index_range.h"
@@ -429,20 +430,6 @@ static void add_process(const struct platform *platform, const struct module *mo
 	design->die[die] = resources_add(design->die[die], c.sum);
 }
 
-struct channel_users channel_users_of(const struct design_cost *design, const struct value *channel)
-{
-	struct channel_users ends = { -1, -1 };
-	for (int i = 0; i < design->processes; i++)
-		for (int j = 0; j < design->process[i].call->operands; j++) {
-			const struct block *body = design->process[i].function->region[0];
-			if (design->process[i].call->operand[j] != channel)
-				continue;
-			*(channel_direction(body, body->argument[j]) == 1 ? &ends.writer
-			                                                  : &ends.reader) = i;
-		}
-	return ends;
-}
-
 static void add_wires(struct design_cost *design, int64_t bits, int from, int to)
 {
 	int low = from < to ? from : to;
@@ -463,19 +450,20 @@ struct resources crossing_cost(const struct platform *platform, int64_t bits, in
 	};
 }
 
-static void add_channel(const struct platform *platform, struct design_cost *design, struct op *op)
+static void add_channel(const struct platform *platform, struct design_cost *design, struct op *op,
+        const struct channel_ends *ends)
 {
-	struct channel_users ends = channel_users_of(design, op->result[0]);
-	int from = ends.writer < 0 ? 0 : design->process[ends.writer].die;
-	int die = ends.reader < 0 ? from : design->process[ends.reader].die;
+	int from = ends->writer < 0 ? 0 : design->process[ends->writer].die;
+	int die = ends->reader < 0 ? from : design->process[ends->reader].die;
 	int64_t bits = op->code == OP_FIFO ? type_bits(op->result[0]->type->element) : 0;
 	struct resources cost = resources_add(
 	        memory_cost(platform, op), crossing_cost(platform, bits, crossings_of(op)));
-	design->channel[design->channels++] = (struct channel_cost){ op, die, cost,
-		op->result[0]->type->depth, memory_bytes(op), needed_bytes(op) };
+	design->channel[design->channels++] =
+	        (struct channel_cost){ op, ends->writer, ends->reader, die, cost,
+		        op->result[0]->type->depth, memory_bytes(op), needed_bytes(op) };
 	design->die[die] = resources_add(design->die[die], cost);
 	if (op->code == OP_FIFO)
-		add_wires(design, bits, ends.writer < 0 ? die : from, die);
+		add_wires(design, bits, ends->writer < 0 ? die : from, die);
 }
 
 struct design_cost design_cost(
@@ -492,9 +480,10 @@ struct design_cost design_cost(
 	for (struct op *op = body->first; op; op = op->next)
 		if (op->code == OP_CALL)
 			add_process(platform, module, &design, op);
+	const struct channel_ends *ends = channel_ends_of(arena, module);
 	for (struct op *op = body->first; op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
-			add_channel(platform, &design, op);
+			add_channel(platform, &design, op, ends++);
 	for (int i = 0; i < platform->dies; i++)
 		design.total = resources_add(design.total, design.die[i]);
 	return design;

@@ -38,8 +38,9 @@ struct process_cost {
 };
 
 struct channel_cost {
-	struct op *op; /* stream.fifo or stream.block_channel */
-	int die;       /* die of its reader */
+	struct op *op;      /* stream.fifo or stream.block_channel */
+	int writer, reader; /* processes; -1: none */
+	int die;            /* of its reader */
 	struct resources resources;
 	int64_t depth, bytes;
 	/* bytes at the required depth; the memory may be deeper */
@@ -61,11 +62,6 @@ struct design_cost design_cost(
 struct resources port_resources(
         const struct platform *platform, const struct type *word, bool writes);
 struct resources process_resources(const struct platform *platform, const struct op *function);
-struct channel_users {
-	int writer, reader; /* processes; -1: none */
-};
-struct channel_users channel_users_of(
-        const struct design_cost *design, const struct value *channel);
 
 /* Name of the first resource of which more is used than available, with both numbers; NULL: all
  * fit. */

@@ -1,0 +1,16 @@
+/* Who writes and who reads the channels of main, at hardware level. */
+#ifndef STC_CHANNEL_ENDS_H
+#define STC_CHANNEL_ENDS_H
+#include "ir/ir.h"
+
+struct channel_ends {
+	int writers, readers; /* calls of main that write it, and that read it */
+	int writer, reader;   /* the last of each, in the order of calls; -1: there is none */
+	const struct op *writing, *reading; /* and their processes; NULL: there is none */
+};
+
+/* [channels of main, in order]. Takes steps linear in the operations of the module and the
+ * arguments of its processes. */
+struct channel_ends *channel_ends_of(struct arena *arena, const struct module *module);
+
+#endif
