@@ -501,8 +501,7 @@ static void place_channel(struct emitter *e, const char *name, int64_t from, int
 		        from < to ? from + i : from - i);
 }
 
-static void place_ends(
-        struct emitter *e, const struct op *channel, const struct channel_ends *ends)
+static void place_ends(struct emitter *e, const struct op *channel, const struct channel_ends *ends)
 {
 	int64_t from = die_of(ends->writing);
 	int64_t to = die_of(ends->reading);

@@ -45,7 +45,8 @@ static void mark_prefetch(struct prefetch_search *s, int process)
 	VEC_PUSH(s->network->arena, &open, process);
 	while (open.count) {
 		process = open.data[--open.count];
-		for (int i = s->first[process]; i >= 0 && s->outputs[process] == 1; i = s->next[i]) {
+		for (int i = s->first[process]; i >= 0 && s->outputs[process] == 1;
+		        i = s->next[i]) {
 			int reader = s->network->fifo[i].reader;
 			s->network->fifo[i].prefetch = true;
 			if (!--s->pending[reader])

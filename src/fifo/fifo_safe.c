@@ -32,7 +32,7 @@ struct wait_graph {
 	int nodes;
 	struct wait_node *node;
 	struct waiting *edge; /* [channels] */
-	int *seen;                 /* [nodes] scratch of the search */
+	int *seen;            /* [nodes] scratch of the search */
 };
 
 static const struct block *body_of(const struct wait_graph *p, const struct op *call)
@@ -49,7 +49,7 @@ static const struct op *layers_of(const struct block *body)
 }
 
 /* How a process uses the channel that is one of its arguments. */
-struct channel_use {
+struct argument_use {
 	int outer, inner; /* the last loop of the process, of the layer loop, that uses it; or -1 */
 	bool scattered;   /* several loops of the process use it, or something outside of them, */
 	bool in_layer_scattered; /* or of the layer loop */
@@ -57,7 +57,7 @@ struct channel_use {
 };
 
 struct use_search {
-	struct channel_use *use; /* [arguments of the process] */
+	struct argument_use *use; /* [arguments of the process] */
 	bool in_layer;
 	int loop; /* that is walked; -1: none */
 };
@@ -68,7 +68,7 @@ static void note_use(struct op *op, void *context)
 	const struct value *channel = op->code == OP_RELEASE ? NULL : op_accessed(op);
 	if (!channel || channel->def || channel->type->kind == TYPE_MEMREF)
 		return;
-	struct channel_use *use = &s->use[channel->index];
+	struct argument_use *use = &s->use[channel->index];
 	int *loop = s->in_layer ? &use->inner : &use->outer;
 	bool again = *loop >= 0 && s->loop >= 0 && *loop != s->loop;
 	bool outside = s->loop < 0 && op->code == OP_ACQUIRE;
@@ -97,12 +97,12 @@ struct process_loops {
 	int count, before;       /* and loops before it */
 };
 
-static struct process_loops find_uses(const struct block *body, struct channel_use *use)
+static struct process_loops find_uses(const struct block *body, struct argument_use *use)
 {
 	struct process_loops loops = { .layers = layers_of(body) };
 	struct use_search search = { .use = use };
 	for (int a = 0; a < body->arguments; a++)
-		use[a] = (struct channel_use){ .outer = -1, .inner = -1 };
+		use[a] = (struct argument_use){ .outer = -1, .inner = -1 };
 	loops.count = note_uses(body, &search);
 	if (!loops.layers)
 		return loops;
@@ -116,7 +116,7 @@ static struct process_loops find_uses(const struct block *body, struct channel_u
 /* Node that uses the channel: the number of a loop, inside the layer loop if there is one. What
  * precedes the layer loop counts as its first node, what follows it as its last. -1: the process
  * is a single node. */
-static int node_of(const struct process_loops *loops, const struct channel_use *use)
+static int node_of(const struct process_loops *loops, const struct argument_use *use)
 {
 	int outer = use->scattered ? -1 : use->outer;
 	int inner = use->in_layer_scattered ? -1 : use->inner;
@@ -130,7 +130,7 @@ static int node_of(const struct process_loops *loops, const struct channel_use *
 }
 
 static void add_edge(
-        struct wait_graph *p, const struct value *channel, const struct channel_use *use, int node)
+        struct wait_graph *p, const struct value *channel, const struct argument_use *use, int node)
 {
 	*(use->writes ? &p->edge[channel->id].writer : &p->edge[channel->id].reader) = node;
 	VEC_PUSH(p->network->arena, &p->node[node].edge, channel->id);
@@ -139,8 +139,8 @@ static void add_edge(
 static void add_process(struct wait_graph *p, const struct op *call)
 {
 	const struct block *body = body_of(p, call);
-	struct channel_use *use =
-	        ARENA_ARRAY(p->network->arena, struct channel_use, body->arguments + 1);
+	struct argument_use *use =
+	        ARENA_ARRAY(p->network->arena, struct argument_use, body->arguments + 1);
 	const struct process_loops loops = find_uses(body, use);
 	int first = p->nodes;
 	int last = 0;
@@ -221,8 +221,7 @@ void fifo_prove_safe(struct fifo_network *n)
 {
 	struct wait_graph p = { .network = n };
 	collect_nodes(&p);
-	const struct waiting **order =
-	        ARENA_ARRAY(n->arena, const struct waiting *, n->count + 1);
+	const struct waiting **order = ARENA_ARRAY(n->arena, const struct waiting *, n->count + 1);
 	for (int e = 0; e < n->count; e++)
 		order[e] = &p.edge[e];
 	qsort(order, (size_t)n->count, sizeof *order, larger_first);

@@ -87,8 +87,7 @@ static void add_edges(struct floorplan_state *p)
 			continue;
 		int to = p->item[channel->reader < 0 ? channel->writer : channel->reader];
 		int from = p->item[channel->writer < 0 ? channel->reader : channel->writer];
-		problem->item[to].need =
-		        resources_add(problem->item[to].need, channel->resources);
+		problem->item[to].need = resources_add(problem->item[to].need, channel->resources);
 		VEC_PUSH(p->module->arena, &p->memories, ((struct floorplan_memory){ op, to }));
 		if (op->code == OP_FIFO && from != to) {
 			VEC_PUSH(p->module->arena, &p->crossing, op);

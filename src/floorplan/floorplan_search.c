@@ -267,8 +267,7 @@ static bool is_outdone(
         const struct search *s, int item, double least, const struct floorplan_cost *cost)
 {
 	return least >= cost->overflow - SAME &&
-	        (least > cost->overflow + SAME ||
-	                s->fewest[item] >= cost->crossing - s->crossing);
+	        (least > cost->overflow + SAME || s->fewest[item] >= cost->crossing - s->crossing);
 }
 
 /* Makes the best move of an item that has not moved in this pass; false: all have moved. */

@@ -1,6 +1,6 @@
 /* Attributes: the table of their keys, construction and lookup. They are immutable; an operation
- * lists its own by name. A name that is a key is stored as that key's text in the table, wherever it
- * came from, so that a key is found by comparing pointers. */
+ * lists its own by name. A name that is a key is stored as that key's text in the table, wherever
+ * it came from, so that a key is found by comparing pointers. */
 #include "ir/attr_name.h"
 #include "ir/ir.h"
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 struct end_search {
 	struct channel_ends *ends;
 	const struct op *call, *process;
-	int number;          /* of the call */
+	int number;           /* of the call */
 	bool *written, *read; /* [arguments of the process] */
 };
 
@@ -79,8 +79,7 @@ struct channel_ends *channel_ends_of(struct arena *arena, const struct module *m
 		if (op->code != OP_CALL)
 			continue;
 		s.call = op;
-		s.process = module_find_after(
-		        module, s.process, attr_text_or(op, KEY_CALLEE, ""));
+		s.process = module_find_after(module, s.process, attr_text_or(op, KEY_CALLEE, ""));
 		s.written = ARENA_ARRAY(arena, bool, op->operands + 1);
 		s.read = ARENA_ARRAY(arena, bool, op->operands + 1);
 		add_call(&s);

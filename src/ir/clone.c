@@ -106,7 +106,7 @@ static struct named *clone_items(struct module *module, int count, const struct 
 	struct named *copy = ARENA_ARRAY(module->arena, struct named, count);
 	for (int i = 0; i < count; i++)
 		copy[i] = (struct named){ items[i].name ? attr_name(module->arena, items[i].name)
-			                        : NULL,
+			                                : NULL,
 			clone_attr(module, items[i].value) };
 	return copy;
 }

@@ -107,8 +107,6 @@ int op_access(const struct op *op);
 const struct value *op_accessed(const struct op *op); /* NULL if it accesses none */
 /* does it write this array or memory port? */
 bool op_writes(const struct op *op, const struct value *array);
-/* Does a process, whose argument is the channel, write it (1) or read it (0)? -1: neither here */
-int channel_direction(const struct block *block, const struct value *argument);
 /* true where operand 0 is a condition under which the op reads or writes */
 bool op_is_conditional(const struct op *op);
 struct block *block_new(struct module *module, struct op *parent, int region);

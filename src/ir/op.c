@@ -189,22 +189,6 @@ bool op_writes(const struct op *op, const struct value *array)
 	return (op->code == OP_MEMREF_STORE || op->code == OP_WRITE) && op_accessed(op) == array;
 }
 
-int channel_direction(const struct block *block, const struct value *argument)
-{
-	for (const struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_POP && op->operand[1] == argument)
-			return 0;
-		if (op->code == OP_PUSH && op->operand[2] == argument)
-			return 1;
-		if (op->code == OP_ACQUIRE && op->operand[0] == argument)
-			return text_same(attr_text_or(op, KEY_SIDE, ""), "write");
-		int below = op->region[0] ? channel_direction(op->region[0], argument) : -1;
-		if (below >= 0)
-			return below;
-	}
-	return -1;
-}
-
 bool op_is_conditional(const struct op *op)
 {
 	return op->code == OP_POP || op->code == OP_PUSH || op->code == OP_WRITE;

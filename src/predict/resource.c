@@ -458,9 +458,8 @@ static void add_channel(const struct platform *platform, struct design_cost *des
 	int64_t bits = op->code == OP_FIFO ? type_bits(op->result[0]->type->element) : 0;
 	struct resources cost = resources_add(
 	        memory_cost(platform, op), crossing_cost(platform, bits, crossings_of(op)));
-	design->channel[design->channels++] =
-	        (struct channel_cost){ op, ends->writer, ends->reader, die, cost,
-		        op->result[0]->type->depth, memory_bytes(op), needed_bytes(op) };
+	design->channel[design->channels++] = (struct channel_cost){ op, ends->writer, ends->reader,
+		die, cost, op->result[0]->type->depth, memory_bytes(op), needed_bytes(op) };
 	design->die[die] = resources_add(design->die[die], cost);
 	if (op->code == OP_FIFO)
 		add_wires(design, bits, ends->writer < 0 ? die : from, die);

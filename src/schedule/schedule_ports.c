@@ -262,31 +262,58 @@ static const struct type *type_of_port(
 	                .map = { port->dims, results, port->map } });
 }
 
+/* The port of an operand of a kernel, -1: of its result, for a tensor. */
+struct port_place {
+	const struct kernel *kernel;
+	const struct schedule *schedule;
+	int operand;
+	const struct type *tensor;
+	const struct row_predicate *row_predicate;
+};
+
+/* Fills the port with its map to so many results; false: it has none. */
+static bool fill_port(
+        struct arena *arena, const struct port_place *place, struct port *port, int *results)
+{
+	const struct type *tensor = place->tensor;
+	const struct schedule *schedule = place->schedule;
+	bool loose = schedule->padded || schedule->row_unroll > 1;
+	*port = port_of(arena, place->kernel, schedule, place->operand, place->row_predicate);
+	*results = tensor->rank;
+	port->map = affine_rows(arena, port->dims, *results ? *results : 1);
+	struct port_dim *dim = arena_copy(arena, port->dim, sizeof *dim * (size_t)(port->dims + 1));
+	if (!*results || !fill_map(place->kernel, tensor, port, loose)) {
+		*results = 1;
+		if (!fill_linear_map(arena, schedule, port, dim))
+			return false;
+	}
+	return join_rows(port);
+}
+
 const struct type *schedule_port_type(struct module *module, const struct kernel *kernel,
         const struct schedule *schedule, int operand, const struct type *tensor,
         const struct row_predicate *row_predicate)
 {
-	struct arena *arena = module->arena;
-	struct port port = port_of(arena, kernel, schedule, operand, row_predicate);
-	int results = tensor->rank;
-	bool loose = schedule->padded || schedule->row_unroll > 1;
-	port.map = affine_rows(arena, port.dims, results ? results : 1);
-	struct port_dim *dim = arena_copy(arena, port.dim, sizeof *dim * (size_t)(port.dims + 1));
-	if (!results || !fill_map(kernel, tensor, &port, loose)) {
-		results = 1;
-		if (!fill_linear_map(arena, schedule, &port, dim))
-			return NULL;
-	}
-	if (!join_rows(&port))
+	const struct port_place place = { kernel, schedule, operand, tensor, row_predicate };
+	struct port port;
+	int results;
+	if (!fill_port(module->arena, &place, &port, &results))
 		return NULL;
 	return type_of_port(module, &port, results, type_scalar(tensor));
 }
 
+/* Searches ask for thousands of schedules, so it makes no types, which the module would keep. */
 bool schedule_fits(struct module *module, const struct op *op, const struct schedule *schedule)
 {
-	for (int j = 0; j < op->operands; j++)
-		if (!schedule_port_type(
-		            module, op->kernel, schedule, j, op->operand[j]->type, NULL))
-			return false;
-	return schedule_port_type(module, op->kernel, schedule, -1, op->result[0]->type, NULL);
+	struct arena *arena = arena_within(module->arena);
+	struct port port;
+	int results;
+	bool fits = true;
+	for (int j = -1; fits && j < op->operands; j++) {
+		const struct type *tensor = j < 0 ? op->result[0]->type : op->operand[j]->type;
+		const struct port_place place = { op->kernel, schedule, j, tensor, NULL };
+		fits = fill_port(arena, &place, &port, &results);
+	}
+	arena_free(arena);
+	return fits;
 }
