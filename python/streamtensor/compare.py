@@ -1,18 +1,37 @@
-"""Where a design's numbers begin to differ from PyTorch's: layer by layer, by a design of the same
-module and options that gives the result of every layer, too.
+"""Where a design's numbers begin to differ from PyTorch's: layer by layer, by an instrumented run
+of the design, which keeps what its processes send to each other.
+
+Which of these tensors is the result of which layer, and in which form, is found with a second
+design of the same module and options that gives the result of every layer, too. Where no process
+sends a layer's result, since it is computed in one with the next, the numbers are those of that
+second design.
 """
 
 import contextlib
+import itertools
 import math
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 import torch
 
+from . import recorded_run
 from .errors import Error
 from .report import Html, frame, html_table
 
 _BEYOND = 1e-3  # parts of the range by which a number is beyond what was found
+_SAME_DB = 40  # signal to noise from which on two tensors are one, but for rounding
+
+
+def _snr_db(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """Of numbers in double precision; inf: they are the same."""
+    signal, noise = float(expected.square().mean()), float((found - expected).square().mean())
+    if not noise:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal else -math.inf
 
 
 @dataclass(frozen=True)
@@ -25,25 +44,30 @@ class LayerDifference:
     # of quantized layers: part of the elements that are at the end of the range found, and would
     # lie beyond it
     saturated_share: float | None
+    # of the design, which sends these numbers; empty: no process sends this layer's result
+    process: str = ""
 
     @classmethod
     def of(
-        cls, layer: str, found: torch.Tensor, expected: torch.Tensor, integers: bool
+        cls,
+        layer: str,
+        found: torch.Tensor,
+        expected: torch.Tensor,
+        integers: bool,
+        process: str = "",
     ) -> "LayerDifference":
         shape = tuple(expected.shape)
         found, expected = found.double().flatten(), expected.double().flatten()
         error = found - expected
-        signal, noise = float(expected.square().mean()), float(error.square().mean())
-        snr = math.inf
-        if noise:
-            snr = 10 * math.log10(signal / noise) if signal else -math.inf
+        snr = _snr_db(found, expected)
+        noise = float(error.square().mean())
         low, high = found.min(), found.max()
         beyond = _BEYOND * float(high - low)
         clipped = ((found == high) & (expected > high + beyond)) | (
             (found == low) & (expected < low - beyond)
         )
         share = float(clipped.double().mean()) if integers else None
-        return cls(layer, shape, float(error.abs().max()), math.sqrt(noise), snr, share)
+        return cls(layer, shape, float(error.abs().max()), math.sqrt(noise), snr, share, process)
 
     @property
     def saturated(self) -> str:
@@ -55,8 +79,7 @@ class Comparison:
     """A row for each layer, in the order in which they run, then the results."""
 
     layers: tuple[LayerDifference, ...]
-    # whether that design's results have the bits of the compared one's
-    same_bits: bool
+    same_bits: bool  # whether the instrumented run gave the design's own bits
 
     def first_below(self, snr_db: float) -> LayerDifference | None:
         """The first layer with a worse signal to noise ratio; None: there is none."""
@@ -68,13 +91,13 @@ class Comparison:
 
     def __repr__(self) -> str:
         wide = max(len(each.layer) for each in self.layers)
-        lines = [f"{'layer':{wide}}  largest error  rms error  SNR, dB  saturated"]
+        lines = [f"{'layer':{wide}}  largest error  rms error  SNR, dB  saturated  process"]
         lines += [
             f"{each.layer:{wide}}  {each.largest_error:13.3g}  {each.rms_error:9.3g}  "
-            f"{each.snr_db:7.1f}  {each.saturated:>9}"
+            f"{each.snr_db:7.1f}  {each.saturated:>9}  {each.process}"
             for each in self.layers
         ]
-        return "\n".join(lines)
+        return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
         """The table with a bar for each layer, as long as its signal to noise ratio, up to 120."""
@@ -89,10 +112,11 @@ class Comparison:
                     f"width='{max(0.0, min(120.0, each.snr_db)):.0f}'/></svg>"
                 ),
                 each.saturated,
+                each.process,
             )
             for each in self.layers
         )
-        headings = ("layer", "largest error", "rms error", "SNR, dB", "", "saturated")
+        headings = ("layer", "largest error", "rms error", "SNR, dB", "", "saturated", "process")
         return html_table(headings, rows)
 
 
@@ -141,11 +165,114 @@ def _taps(module: torch.nn.Module):
         setattr(torch.nn.Module, "__call__", call)
 
 
+@dataclass(frozen=True)
+class _Sent:
+    """A tensor that a process sent, and what it would have sent as compiled."""
+
+    process: str
+    layer: str | None
+    found: torch.Tensor
+    clean: torch.Tensor
+
+    def forms(self, shape: tuple[int, ...]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Both as tensors of this shape: as they are, and with their extents in another order."""
+        if self.clean.numel() != math.prod(shape):
+            return
+        found, clean = self.found.double(), self.clean.double()
+        yield found.reshape(shape), clean.reshape(shape)
+        found, clean = found.squeeze(), clean.squeeze()
+        wanted = [extent for extent in shape if extent != 1]
+        if sorted(clean.shape) != sorted(wanted) or len(wanted) > 4:
+            return
+        for order in itertools.permutations(range(len(wanted))):
+            if [clean.shape[at] for at in order] == wanted:
+                yield found.permute(order).reshape(shape), clean.permute(order).reshape(shape)
+
+    def of_layer(self, name: str) -> bool:
+        return self.layer is not None and fnmatchcase(name.partition("#")[0], self.layer)
+
+
+def _scaled(integers: torch.Tensor, expected: torch.Tensor) -> tuple[float, float]:
+    """The scale and the offset by which integers are the expected numbers."""
+    middle = integers - integers.mean()
+    spread = float(middle.square().sum())
+    scale = float((middle * expected).sum()) / spread if spread else 0.0
+    return scale, float(expected.mean()) - scale * float(integers.mean())
+
+
+def _sent_as(value: torch.Tensor, sent: list[_Sent]) -> tuple[torch.Tensor, str] | None:
+    """The numbers of the process that sends this value, and its name; None: there is none."""
+    expected = value.double()
+    for each in sent:
+        for found, clean in each.forms(tuple(value.shape)):
+            if not each.clean.is_floating_point():
+                scale, offset = _scaled(clean, expected)
+                found, clean = scale * found + offset, scale * clean + offset
+            if _snr_db(clean, expected) >= _SAME_DB:
+                return found, each.process
+    return None
+
+
+def _recorded(own, folder: Path, inputs: tuple, names: set[str]):
+    """Results of an instrumented run of the design in a folder, and the words of these FIFOs."""
+    with tempfile.TemporaryDirectory(prefix="streamtensor-") as temporary:
+        copy, kept = Path(temporary) / "design", Path(temporary) / "sent"
+        kept.mkdir()
+        recorded_run.instrumented(folder, copy, kept)
+        with own._in_folder(copy) as design:
+            results = design(*_fresh(inputs))
+        words = {name: (kept / name).read_bytes() for name in names if (kept / name).is_file()}
+        return results, words
+
+
+def _fresh(inputs: tuple) -> tuple:
+    """Copies, since a module may write into its inputs."""
+    return torch.utils._pytree.tree_map(
+        lambda each: each.clone() if isinstance(each, torch.Tensor) else each, inputs
+    )
+
+
+def _run(own, compiled: Callable, inputs: tuple):
+    """Results of an instrumented run, and the tensors that processes send."""
+    with tempfile.TemporaryDirectory(prefix="streamtensor-") as temporary:
+        # the same design again, for the order of its words, and as it was before somebody wrote
+        # into its folder
+        dumps, again = Path(temporary) / "dumps", Path(temporary) / "design"
+        compiled(output=again, dump_dir=str(dumps)).close()
+        text = recorded_run.source_of(own.folder).read_text()
+        twin = recorded_run.source_of(again).read_text()
+        borders = recorded_run.borders(text)
+        known = {}
+        for dump in dumps.glob(recorded_run.DUMP):
+            known.update(recorded_run.orders(dump))
+        if borders != recorded_run.borders(twin):
+            borders = []
+        names = {each.channel for each in borders if each.kernel in known}
+        results, words = _recorded(own, own.folder, inputs, names)
+        clean = words
+        if text != twin:
+            _, clean = _recorded(own, again, inputs, names)
+    layer_of = {each.name: each.layer for each in own.report.kernels}
+    sent = []
+    for each in borders:
+        order = known.get(each.kernel, {}).get(each.channel.rpartition("_")[0])
+        if order is None or not order.sends(clean.get(each.channel, b"")):
+            continue
+        both = (order.tensors(which[each.channel]) for which in (words, clean))
+        sent += [_Sent(each.process, layer_of.get(each.process), *pair) for pair in zip(*both)]
+    return results, sent
+
+
+def _tensors(results) -> list[torch.Tensor]:
+    leaves = torch.utils._pytree.tree_leaves(results)
+    return [each for each in leaves if isinstance(each, torch.Tensor)]
+
+
 def compare(
     module: torch.nn.Module, inputs: tuple, own, compiled: Callable, reference=None
 ) -> Comparison:
-    """own: the compared design; compiled: a module as a design of the same options; reference:
-    another module to compare with.
+    """own: the compared design; compiled: the same with other options or of another module;
+    reference: another module to compare with.
     """
     if not isinstance(module, torch.nn.Module):
         raise Error("layers are compared of modules of PyTorch", "accepted is an nn.Module")
@@ -153,16 +280,22 @@ def compare(
         reference = module
     tapped, exact = Tapped(module), Tapped(reference)
     with torch.no_grad():
-        expected, expected_results = exact(*inputs)
-    with compiled(tapped) as design:
-        found, results = design(*inputs)
-    flat = torch.utils._pytree.tree_leaves
-    ours = [each for each in flat(results) if isinstance(each, torch.Tensor)]
-    theirs = [each for each in flat(expected_results) if isinstance(each, torch.Tensor)]
-    mine = [each for each in flat(own(*inputs)) if isinstance(each, torch.Tensor)]
-    names = [*exact.layers, *(f"result{i}" for i in range(len(theirs)))]
-    rows = [
-        LayerDifference.of(name, each, exactly, own.is_quantized)
-        for name, each, exactly in zip(names, [*found, *ours], [*expected, *theirs])
+        expected, expected_results = exact(*_fresh(inputs))
+    with compiled(module=tapped) as design:
+        found, _ = design(*_fresh(inputs))
+    results, sent = _run(own, compiled, inputs)
+    rows = []
+    for name, each, exactly in zip(exact.layers, found, expected):
+        numbers, process = _sent_as(each, sent) or (each, "")
+        # part of a process with another layer's result, of which somebody changed the text
+        changed = [it for it in sent if it.of_layer(name) and not it.found.equal(it.clean)]
+        if changed and not process:
+            numbers, exactly, process = changed[0].found, changed[0].clean, changed[0].process
+        rows.append(LayerDifference.of(name, numbers, exactly, own.is_quantized, process))
+    ours, theirs = _tensors(results), _tensors(expected_results)
+    rows += [
+        LayerDifference.of(f"result{i}", each, exactly, own.is_quantized)
+        for i, (each, exactly) in enumerate(zip(ours, theirs))
     ]
+    mine = _tensors(own(*_fresh(inputs)))
     return Comparison(tuple(rows), all(map(torch.equal, ours, mine)))

@@ -281,9 +281,14 @@ class Design:
                 f"{self.folder}: the module that the design was made of is not known here",
                 "accepted is a design that compile() returned",
             )
-        return compare.compare(
-            self._module, inputs, self, lambda module: self._again(module=module), reference
-        )
+        return compare.compare(self._module, inputs, self, self._again, reference)
+
+    def _in_folder(self, folder: Path) -> "Design":
+        """A design with this one's signature and buffers in another folder."""
+        inputs, results = list(self._inputs.values()), list(self._results.values())
+        design = Design(folder, inputs, results, phases=self._phases, call=self._module_call)
+        design.buffers.update({name: value.clone() for name, value in self.buffers.items()})
+        return design
 
     def __reduce__(self):
         if self._temporary_folder:

@@ -5,6 +5,7 @@ from PyTorch's.
 import copy
 import json
 import math
+import shutil
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from conftest import stc
 from torch import nn
 
 import streamtensor
-from streamtensor import api, cli
+from streamtensor import api, cli, recorded_run
 
 pytestmark = pytest.mark.usefixtures("core_built")
 
@@ -81,6 +82,9 @@ def test_the_same_numbers_are_found_the_same(made):
     assert all(each.snr_db > 100 and each.largest_error < 1e-5 for each in found.layers)
     assert found.first_below(100) is None and found.layers[0].shape == (4, 32)
     assert "0.down" in str(found) and found._repr_html_().count("<rect") == 6
+    # both blocks' numbers come from one process, the loop over them; relu is part of "up"
+    sent = {each.layer: each.process for each in found.layers}
+    assert found.same_bits and sent["0.down"] == sent["1.down"] != sent["2"] and sent["2"]
 
 
 @pytest.mark.parametrize("layer", ["0.down", "1.up"])
@@ -93,6 +97,37 @@ def test_a_fault_is_located(made, layer):
     assert found.first_below(90).layer == layer
     names = [each.layer for each in found.layers]
     assert all(each.snr_db > 100 for each in found.layers[: names.index(layer)])
+
+
+SEEDED = """template <class Stream, class Word> static void seeded(Stream &y, Word word)
+{
+	reinterpret_cast<float *>(&word)[0] += 0.25f;
+	y.write(word);
+}
+"""
+
+
+@pytest.mark.parametrize("layer", ["*.up", "2"])
+def test_a_fault_in_the_text_of_a_kernel_is_located(made, layer, tmp_path):
+    """The numbers are those of the design's own text. With its relu "up" has no result that is
+    sent: its process is the first that sends what the compiled design does not.
+    """
+    design, _ = made
+    process = [each.name for each in design.report.kernels if each.layer == layer and each.dsps][-1]
+    folder = shutil.copytree(design.folder, tmp_path / "design")
+    source = recorded_run.source_of(folder)
+    before, begin, rest = source.read_text().partition(f"static void {process}(")
+    body, end, behind = rest.partition("\n}\n")
+    assert "y.write(" in body
+    body = body.replace("y.write(", "seeded(y, ")
+    source.write_text(before + SEEDED + begin + body + end + behind)
+    recorded_run.sign(folder, source)
+    with streamtensor.load(folder) as faulty:
+        faulty._module, faulty._again = design._module, design._again
+        found = faulty.compare(X)
+    first = found.first_below(60)
+    assert first.layer == layer.replace("*", "0") and first.process == process, found
+    assert found.same_bits
 
 
 def test_what_quantization_costs_is_seen():
