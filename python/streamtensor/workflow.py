@@ -192,6 +192,8 @@ def compile_phases(
             for shape in shapes
         ]
         progress.stage("export")
+        if said := model_module.frequencies_note(model.config, shapes[0].past + 1):
+            progress.note(said)
         steps = [_write_step(model, shape, path) for shape, path in zip(shapes, names)]
         if values:
             _write_weights(model, steps, Path(work), progress, integers)

@@ -172,9 +172,9 @@ def build(family: str, folder: Path):
     return model
 
 
-def prompt(seed: int, length: int = LENGTHS["prompt"]) -> list[int]:
+def prompt(seed: int, length: int = LENGTHS["prompt"], words: int = WORDS) -> list[int]:
     generator = torch.Generator().manual_seed(seed)
-    return torch.randint(3, WORDS - 3, (length,), generator=generator).tolist()
+    return torch.randint(3, words - 3, (length,), generator=generator).tolist()
 
 
 def greedy(model, ids: list[int], new: int):
@@ -228,12 +228,12 @@ class _Steps:
     """Both phases of a model in PyTorch, with one cache, as a design has them."""
 
     def __init__(self, loaded, shapes):
+        for shape in shapes:
+            loaded.lower(shape)  # refuses what is not proved, and fits the frequencies
         values = {f"model.{name}": loaded.tensor(name) for name in loaded.tensors()}
         self._steps = {
             shape.phase: reference.ReferenceDesign(loaded.module, shape, values) for shape in shapes
         }
-        for shape in shapes:
-            loaded.lower(shape)  # refuses what is not proved
         self._step = next(iter(self._steps.values()))
         self.reset()
 
@@ -263,9 +263,12 @@ def _design(loaded, shapes, folder: Path | None):
 
 def _found(loaded, phase: str, prompts: list[list[int]], folder: Path | None):
     """New ids and logits of each prompt."""
-    shapes = workflow.step_shapes(
-        loaded, phase, LENGTHS["context"], LENGTHS["chunk"], batch=len(prompts)
-    )
+    return stepped(loaded, phase, prompts, LENGTHS["context"], LENGTHS["new"], folder)
+
+
+def stepped(loaded, phase: str, prompts, context: int, new: int, folder: Path | None = None):
+    """The same, of steps in PyTorch where there is no folder for a design."""
+    shapes = workflow.step_shapes(loaded, phase, context, LENGTHS["chunk"], batch=len(prompts))
     logits, tokens = [], []
 
     def see(launched):
@@ -276,10 +279,10 @@ def _found(loaded, phase: str, prompts: list[list[int]], folder: Path | None):
         chunk = shapes[1] if len(shapes) > 1 else None
         if len(prompts) > 1:
             decoder = generation.BatchDecoder(design, shapes[0], chunk)
-            tokens = list(decoder.tokens(prompts, LENGTHS["new"], launched=see))
+            tokens = list(decoder.tokens(prompts, new, launched=see))
         else:
             decoder = generation.Decoder(design, shapes[0], chunk)
-            made = decoder.tokens(prompts[0], LENGTHS["new"], launched=see)
+            made = decoder.tokens(prompts[0], new, launched=see)
             tokens = [[token] for token in made]
     return [
         ([step[i] for step in tokens], torch.stack([step[i] for step in logits]))

@@ -200,22 +200,43 @@ def test_sinks_of_attention_come_first():
     assert "stream.dims" in step_of(Attention(scores=scores))
 
 
-@pytest.mark.parametrize("kind", ["dynamic", "longrope"])
-def test_frequencies_that_change_are_those_of_a_short_text(kind, tmp_path):
-    parameters = dict(
-        rope_type=kind,
-        rope_theta=1e3,
-        factor=2.0,
-        original_max_position_embeddings=16,
-        short_factor=[1.0] * 8,
-        long_factor=[2.0] * 8,
-    )
+LONG_TEXTS = dict(
+    rope_type="longrope",
+    rope_theta=1e3,
+    factor=2.0,
+    original_max_position_embeddings=8,
+    short_factor=[1.0] * 8,
+    long_factor=[2.0 + each for each in range(8)],
+)
+
+
+def test_a_long_context_has_the_frequencies_of_long_texts(tmp_path):
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    entries = {**SMALL, "rope_parameters": LONG_TEXTS, "num_hidden_layers": 1}
+    ends = dict(bos_token_id=None, eos_token_id=None, pad_token_id=None)
+    config = AutoConfig.for_model("llama", **{**entries, **ends})
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    decoder_families.fill(model)
+    model.save_pretrained(tmp_path)
+    ids = decoder_families.prompt(1, 13, 60)
+    wanted, logits = decoder_families.greedy(model, ids, 3)
+    loaded = models.load(str(tmp_path))
+    frequencies = loaded.module.model.rotary_emb
+    model_module.set_frequencies(loaded.module, 8)
+    assert torch.equal(frequencies.inv_freq, model.model.rotary_emb.original_inv_freq)
+    found = decoder_families.stepped(loaded, "decode", [ids], 24, 3)[0]
+    assert found[0] == wanted and torch.allclose(found[1], logits, atol=1e-4)
+    assert "of a long one" in model_module.frequencies_note(loaded.config, 24)
+    assert model_module.frequencies_note(loaded.config, 8) is None
+
+
+def test_dynamic_frequencies_are_those_of_a_short_text():
+    parameters = dict(rope_type="dynamic", rope_theta=1e3, factor=2.0)
     changes = dict(rope_parameters=parameters, max_position_embeddings=16)
-    if kind == "longrope":
-        changes["max_position_embeddings"] = 32
-        with pytest.raises(Error, match="'longrope' turns keys by other frequencies"):
-            shape_of("llama", context=17, **changes)
     assert shape_of("llama", context=16, **changes).layers == 4
+    with pytest.raises(Error, match="--context 17 is outside what the model can do"):
+        shape_of("llama", context=17, **changes)
 
 
 def test_rules_of_the_folder_change_the_logits(folder_of, tmp_path):

@@ -44,6 +44,7 @@ class DecoderStep(torch.nn.Module):
     def __init__(self, model: torch.nn.Module, shape: "StepShape"):
         super().__init__()
         self.model, self.shape = model, shape
+        model_module.set_frequencies(model, (shape.past or shape.tokens - 1) + 1)
 
     def forward(self, ids, positions, *rest):
         *tokens, k, v = rest
@@ -280,7 +281,6 @@ class StepShape:
                 f"--prefill-chunk {tokens} does not fit the context of {context}",
                 f"accepted are 1 to {context - 1}",
             )
-        model_module.check_frequencies(config, context)
         decoder = decoder_layers.of(config)
         layers = decoder.layers
         kinds = [

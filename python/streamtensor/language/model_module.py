@@ -59,37 +59,48 @@ def position_limit(config) -> int | None:
 
 
 def context_limit(config) -> int | None:
-    """The tokens of the longest text that is compiled."""
+    """The tokens of the longest text that rotary frequencies of a short one are for."""
     limit = position_limit(config)
-    return min((most for _, most in _changing_frequencies(config)), default=limit)
+    lengths = [parameters["original_max_position_embeddings"] for _, parameters in _long(config)]
+    return min(lengths, default=limit)
 
 
-def check_frequencies(config, context: int) -> None:
-    """Rejects a context in which the rotary frequencies change with the length of the text."""
-    for kind, most in _changing_frequencies(config):
-        if context > most:
-            raise Error(
-                f"rope_type '{kind}' turns keys by other frequencies once a text has more than "
-                f"{most} tokens, and the context has {context}",
-                f"accepted is --context {most} or less",
-            )
+def set_frequencies(module: torch.nn.Module, context: int) -> None:
+    """Gives `longrope` the frequencies of a text that fills the context. transformers takes them
+    anew for every text.
+    """
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    for kind, _ in _long(getattr(module, "config", None)):
+        of_kind = dict(layer_type=kind) if kind else {}
+        for part in module.modules():
+            name = f"{kind}_inv_freq" if kind else "inv_freq"
+            if name in part._buffers:
+                part._buffers[name], _ = ROPE_INIT_FUNCTIONS["longrope"](
+                    module.config, torch.device("cpu"), seq_len=context, **of_kind
+                )
 
 
-def _changing_frequencies(config) -> list[tuple[str, int]]:
-    """Kinds of rotary frequencies that change, and the tokens up to which they do not."""
-    return list(_changing(entry(config, "rope_parameters") or {}, position_limit(config)))
+def frequencies_note(config, context: int) -> str | None:
+    """What is to be said about frequencies in this context."""
+    limit = context_limit(config)
+    if not limit or context <= limit:
+        return None
+    return (
+        f"rope_type 'longrope': the context has more than {limit} tokens, so every text is turned "
+        "by the frequencies of a long one"
+    )
 
 
-def _changing(parameters: dict, limit: int | None):
-    for value in parameters.values():
-        if isinstance(value, dict):
-            yield from _changing(value, limit)
-    kind = parameters.get("rope_type")
-    most = limit
-    if kind == "longrope":
-        most = parameters.get("original_max_position_embeddings") or limit
-    if isinstance(kind, str) and _kept(kind) != kind and most:
-        yield kind, most
+def _long(config) -> list[tuple[str | None, dict]]:
+    """The parameters of `longrope`, with the layers that they are of where these differ."""
+    parameters = entry(config, "rope_parameters") or {}
+    kinds = [(kind, each) for kind, each in parameters.items() if isinstance(each, dict)]
+    return [
+        (kind, each)
+        for kind, each in (*kinds, (None, parameters))
+        if each.get("rope_type") == "longrope" and each.get("original_max_position_embeddings")
+    ]
 
 
 @contextlib.contextmanager
