@@ -15,11 +15,13 @@
  * design runs on the CPU. Runs use the simulator if it is fast enough, else the token model, which
  * counts words exactly. */
 #include "fifo/fifo_trim.h"
+#include "streams/on_chip_footprint.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define TOLERANCE 200           /* cycles may grow by 1/TOLERANCE, */
 #define TOLERANCE_PREDICTED 400 /* and predicted ones by less, because they are not exact */
+#define TOLERANCE_ROOM 50       /* more where FIFOs take more than the memory otherwise */
 #define RUNS_EXPECTED 24        /* runs that the budget must last for if the simulator is used */
 /* 1/PROOF_SHARE of the budget is for the proof that a predicted launch ends */
 #define PROOF_SHARE 8
@@ -320,17 +322,38 @@ static bool begin_capped_prefetch(struct trimming *t, int64_t *depth)
 }
 
 /* Lowers depths to the words held in the latest schedule that takes as long as the one with these
- * depths. known: theirs was the last prediction. */
-static void begin_latest_schedule(struct trimming *t, bool known, int64_t *depth)
+ * depths. known: theirs was the last prediction. latest: those words, or the given depths. */
+static void begin_latest_schedule(struct trimming *t, bool known, int64_t *depth, int64_t *latest)
 {
+	copy(t, latest, depth);
 	if (!t->network->tokens || (!known && !fifo_predict_ends(t, depth)))
 		return;
 	copy(t, t->trial, depth);
 	if (!fifo_predict(t, depth, TOKEN_LATEST))
 		return;
 	lower(t, t->trial);
+	copy(t, latest, t->trial);
 	if (suffices(t, t->trial, NULL))
 		take(t, depth);
+}
+
+/* If no depths were found that the memory has room for, those of the latest schedule may make a
+ * launch somewhat longer: safe depths cost more. */
+static void end_with_room(struct trimming *t, const int64_t *latest, int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	int64_t room = on_chip_budget(n->context);
+	int64_t allowed[TRIM_EXTENTS];
+	if (t->simulated || fifo_bytes(n, depth) <= room || fifo_bytes(n, latest) > room)
+		return;
+	memcpy(allowed, t->allowed, sizeof allowed);
+	for (int e = 0; e < TRIM_EXTENTS; e++)
+		t->allowed[e] += t->allowed[e] / TOLERANCE_ROOM;
+	copy(t, t->trial, latest);
+	if (suffices(t, t->trial, NULL))
+		take(t, depth);
+	else
+		memcpy(t->allowed, allowed, sizeof allowed);
 }
 
 /* Multiplies the depths, and raises them to `words`, but not beyond those that suffice. */
@@ -523,10 +546,12 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	if (!enough)
 		copy(&t, depth, limit);
 	bool known = begin_capped_prefetch(&t, depth) && enough && !quick;
-	begin_latest_schedule(&t, known, depth);
+	int64_t *latest = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	begin_latest_schedule(&t, known, depth, latest);
 	bool lowered = memcmp(depth, limit, sizeof *depth * (size_t)n->count) != 0;
 	if (!quick && n->budget - t.reserve > LOW_WORTH * work)
 		begin_minimal(&t, lowered ? 0 : LOW_WORDS, depth);
+	end_with_room(&t, latest, depth);
 	buffer_after_processes(&t, depth);
 	buffer_before_forks(&t, depth);
 	if (quick || order)

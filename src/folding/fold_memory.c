@@ -216,13 +216,21 @@ static void avoid_large(struct memory_search *s)
 		        worth_of(&s->choices[i], NEED_DIE_SHARE) > 0;
 }
 
-static void set_readers(struct folded_kernels folded, const struct folded_kernel *kernel)
+/* Readers without sums take the order of blocks; so do those that follow them and read nothing
+ * else, as paddings: else an image would wait for a buffer in front of them, and for the one behind
+ * them. */
+static void set_readers(const struct memory_search *s, const struct folded_kernel *kernel)
 {
-	for (int i = 0; i < folded.count; i++)
-		if (follows(&folded.kernel[i], kernel)) {
-			folded.kernel[i].pixels_outside = kernel->pixels_outside;
-			folded.kernel[i].block = kernel->block;
-		}
+	bool sums = kernel_has_reduction(kernel->op->kernel);
+	for (int i = 0; i < s->folded.count; i++) {
+		struct folded_kernel *reader = &s->folded.kernel[i];
+		if (!follows(reader, kernel) || s->stage[i].pe > kernel->block ||
+		        (!sums && reader->op->operands > 1))
+			continue;
+		reader->pixels_outside = kernel->pixels_outside;
+		reader->block = kernel->block;
+		set_readers(s, reader);
+	}
 }
 
 static double images_of(const struct folded_kernel *folded)
@@ -303,6 +311,6 @@ void choose_fold_memory(struct arena *arena, const struct platform *platform,
 		if (folded.kernel[i].slides && !s.choices[i].in_blocks)
 			folded.kernel[i].block = 0;
 		if (s.choices[i].in_blocks)
-			set_readers(folded, &folded.kernel[i]);
+			set_readers(&s, &folded.kernel[i]);
 	}
 }
