@@ -326,6 +326,17 @@ def test_weights_that_do_not_fit_are_held_block_by_block(core_built, tmp_path):
     assert blocks < 1.2 * held
 
 
+def test_an_image_waits_for_one_buffer_between_layers_in_blocks(core_built, tmp_path):
+    """What pads a sum for the next layer passes it on in the order of its blocks: an image is
+    turned once between two layers, in front of the one that takes it again for each block.
+    """
+    network = Network(3)
+    x = network.convolution(network.image(1, 64, 5, 4), 64)
+    x = network.add(network.convolution(network.convolution(x, 64), 64), x)
+    design = _compiled(network, x, tmp_path, "--on-chip-memory", 90000, "--kernel-dsp", 400)
+    assert json.loads(stc("simulate", design, "--json").stdout)["cycles"] < 12900
+
+
 def test_no_fifo_holds_what_a_converter_sends_again(core_built, tmp_path):
     """Biases and scales are sent again for each pixel from a converter's memory: a FIFO of many of
     them holds nothing that is not there already, and memory is short for what has to wait.
