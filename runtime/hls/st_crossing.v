@@ -21,19 +21,13 @@ module st_crossing_exit #(
     (* shreg_extract = "no" *) output reg [WIDTH-1:0] word,
     input wire room
 );
-    (* shreg_extract = "no" *) reg near_write;
-    (* shreg_extract = "no" *) reg [WIDTH-1:0] near_word;
-
     always @(posedge clk) begin
-        near_word <= if_din;
-        word <= near_word;
+        word <= if_din;
         if (reset) begin
-            near_write <= 1'b0;
             write <= 1'b0;
             if_full_n <= 1'b0;
         end else begin
-            near_write <= if_write & if_full_n;
-            write <= near_write;
+            write <= if_write & if_full_n;
             if_full_n <= room;
         end
     end
@@ -90,7 +84,7 @@ module st_crossing_entry #(
 );
     localparam WORDS = CROSSINGS > 1 ? 32 : 16;
     // words that may still come: as many as cycles from the queue's count to the writer and back
-    localparam [5:0] ROOM = WORDS - (4 * CROSSINGS + 1);
+    localparam [5:0] ROOM = WORDS - 4 * CROSSINGS;
 
     (* shreg_extract = "no" *) reg entry_write;
     (* shreg_extract = "no" *) reg [WIDTH-1:0] entry_word;

@@ -236,6 +236,8 @@ struct job_nest {
 	struct value *counter[ENGINE_LOOPS];
 	int loops;
 	struct value *tile_tokens; /* number of tokens of the tile; NULL: not asked for yet */
+	/* the group that this iteration pops, and whether it does; NULL: it always does */
+	struct value *popped, *popped_when;
 };
 struct job_nest engine_open_job(
         const struct engine *engine, struct process *p, const struct job *job);
@@ -251,13 +253,16 @@ struct group_source {
 };
 /* With one token: pops the group with its first row, stores it for the other blocks and returns the
  * number to multiply. */
-struct value *engine_stream_group(const struct job_nest *nest, const struct group_source *source);
+struct value *engine_stream_group(struct job_nest *nest, const struct group_source *source);
 /* With several tokens: before the loops of a tile, pops the first group of all its tokens, unless
  * the job reuses activations … */
 void engine_load_first_group(const struct engine *engine, struct process *p, const struct job *job,
         const struct group_source *source);
 /* … and inside them, pops the next group while PEs work on the current one. */
 void engine_prefetch_group(struct job_nest *nest, const struct group_source *source);
+/* Sends the group that was popped to the next process of the chain. It stands behind all that the
+ * iteration pops: hardware may wait for these words in the cycle in which it would send. */
+void engine_pass_group(const struct job_nest *nest, const struct group_source *source);
 /* address of the current group's token step, from the loops of a job */
 struct value *engine_group_address(const struct job_nest *nest);
 /* Opens a loop of a datapath that jobs share: `trips` iterations, or a dynamic bound. The number is

@@ -5,7 +5,7 @@
  * with one block needs each group once and holds two; others hold all groups. */
 #include "engine/engine.h"
 
-struct value *engine_stream_group(const struct job_nest *nest, const struct group_source *source)
+struct value *engine_stream_group(struct job_nest *nest, const struct group_source *source)
 {
 	struct process *p = nest->p;
 	struct value *buffer = source->buffer[0];
@@ -18,9 +18,15 @@ struct value *engine_stream_group(const struct job_nest *nest, const struct grou
 	/* blocks after the first store the value they have read, so that a store depends on the
 	 * first block only */
 	make_store(p, now, buffer, place);
-	if (source->next)
-		make_push(p, first, word, source->next);
+	nest->popped = word;
+	nest->popped_when = first;
 	return now;
+}
+
+void engine_pass_group(const struct job_nest *nest, const struct group_source *source)
+{
+	if (source->next)
+		make_push(nest->p, nest->popped_when, nest->popped, source->next);
 }
 
 /* One word after all slots that nobody reads: a token is stored there in all arrays but its own. */
@@ -150,6 +156,6 @@ void engine_prefetch_group(struct job_nest *nest, const struct group_source *sou
 	for (int q = 0; q < engine->tokens_per_cycle; q++)
 		make_store(
 		        p, word, source->buffer[q], token_address(engine, p, slot, counter[2], q));
-	if (source->next)
-		make_push(p, when, word, source->next);
+	nest->popped = word;
+	nest->popped_when = when;
 }

@@ -444,7 +444,7 @@ static struct value *pair_lanes(
 
 /* [tokens_per_cycle] scales or sums of the current group of activations, for each PE of a pair */
 static struct value **group_numbers(
-        const struct job_nest *nest, const struct group_source *source, struct value *place)
+        struct job_nest *nest, const struct group_source *source, struct value *place)
 {
 	const struct engine *engine = nest->engine;
 	struct process *p = nest->p;

@@ -67,9 +67,9 @@ static struct value *pe_sum_address(const struct job_nest *nest)
 	return make_address(nest->p, 2, of, pitch, 0);
 }
 
-/* first, last: is this the first, the last group of the row? */
-static void add_pe_pair(const struct job_nest *nest, struct value *const *x,
-        const struct pe_pair *pe_pair, struct value *first, struct value *last)
+/* The sum of the row with this group; first: is it the first of the row? */
+static struct value *add_pe_pair(const struct job_nest *nest, struct value *const *x,
+        const struct pe_pair *pe_pair, struct value *first)
 {
 	const struct engine *engine = nest->engine;
 	struct process *p = nest->p;
@@ -82,7 +82,7 @@ static void add_pe_pair(const struct job_nest *nest, struct value *const *x,
 	term[1] = make_op(p, OP_MULF, engine->real, 2, factor);
 	struct value *sum = make_op(p, OP_ADDF, engine->real, 2, term);
 	make_store(p, sum, pe_pair->sums, row);
-	make_push(p, last, sum, pe_pair->out);
+	return sum;
 }
 
 static void add_products(const struct engine *engine, struct process *p, const struct job *job,
@@ -100,8 +100,12 @@ static void add_products(const struct engine *engine, struct process *p, const s
 		                              : make_load(p, s->source.buffer[q], place);
 	if (!engine->streams_groups)
 		engine_prefetch_group(&nest, &s->source);
+	struct value *sum[PROCESS_PAIRS_MOST];
 	for (int i = 0; i < s->count; i++)
-		add_pe_pair(&nest, x, &s->pe_pair[i], first, last);
+		sum[i] = add_pe_pair(&nest, x, &s->pe_pair[i], first);
+	engine_pass_group(&nest, &s->source);
+	for (int i = 0; i < s->count; i++)
+		make_push(p, last, sum[i], s->pe_pair[i].out);
 	process_close(p, nest.loops);
 }
 

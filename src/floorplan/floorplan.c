@@ -261,14 +261,14 @@ static int64_t crossings_at(const struct floorplan_state *p, int edge)
 	return abs(p->die[p->problem.edge[edge].from] - p->die[p->problem.edge[edge].to]);
 }
 
-/* What the registers between dies take, most of it on the dies of readers. */
+/* What the registers between dies take. */
 static void find_crossings(const struct floorplan_state *p, struct resources need[PLATFORM_DIES])
 {
 	memset(need, 0, sizeof *need * PLATFORM_DIES);
 	for (int e = 0; e < p->problem.edges; e++) {
-		struct resources *at = &need[p->die[p->problem.edge[e].to]];
-		*at = resources_add(*at,
-		        crossing_cost(p->platform, p->problem.edge[e].bits, crossings_at(p, e)));
+		const struct floorplan_edge *edge = &p->problem.edge[e];
+		struct crossing_parts parts = crossing_parts(p->platform, edge->bits);
+		crossing_add(&parts, p->die[edge->from], p->die[edge->to], 1, need);
 	}
 }
 

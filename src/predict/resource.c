@@ -27,6 +27,8 @@
 /* Estimate: this fraction of a port's logic is the memory side of its adapter (bursts, registers,
  * arbitration), which the load and store units of one adapter share. */
 #define FURTHER_UNIT 2
+#define CROSSING_FLAGS 2 /* a word is valid, there is room (runtime/hls/st_crossing.v) */
+#define CROSSING_COUNT 6 /* bits that count the words of the queue */
 
 struct counting {
 	const struct platform *platform;
@@ -439,15 +441,34 @@ static void add_wires(struct design_cost *design, int64_t bits, int from, int to
 	}
 }
 
-struct resources crossing_cost(const struct platform *platform, int64_t bits, int64_t crossings)
+static struct resources queue_cost(const struct platform *platform, int64_t bits, int64_t crossings)
 {
-	if (!crossings)
-		return (struct resources){ 0 };
 	return (struct resources){
 		.lut = platform->fifo_word_lut +
 		        (crossing_queue(crossings) > 16 ? bits : (bits + 1) / 2),
-		.ff = platform->fifo_word_lut + bits * (2 * crossings + 1),
+		.ff = CROSSING_COUNT,
 	};
+}
+
+struct crossing_parts crossing_parts(const struct platform *platform, int64_t bits)
+{
+	return (struct crossing_parts){ bits + CROSSING_FLAGS, queue_cost(platform, bits, 1),
+		queue_cost(platform, bits, 2) };
+}
+
+/* Adds what the registers of a channel between dies take to these; returns the sum. */
+static struct resources add_registers(const struct platform *platform, struct design_cost *design,
+        int64_t bits, const int ends[2])
+{
+	struct crossing_parts parts = crossing_parts(platform, bits);
+	struct resources used[PLATFORM_DIES] = { 0 };
+	struct resources sum = { 0 };
+	crossing_add(&parts, ends[0], ends[1], 1, used);
+	for (int d = 0; d < platform->dies; d++) {
+		design->die[d] = resources_add(design->die[d], used[d]);
+		sum = resources_add(sum, used[d]);
+	}
+	return sum;
 }
 
 static void add_channel(const struct platform *platform, struct design_cost *design, struct op *op,
@@ -456,11 +477,13 @@ static void add_channel(const struct platform *platform, struct design_cost *des
 	int from = ends->writer < 0 ? 0 : design->process[ends->writer].die;
 	int die = ends->reader < 0 ? from : design->process[ends->reader].die;
 	int64_t bits = op->code == OP_FIFO ? type_bits(op->result[0]->type->element) : 0;
-	struct resources cost = resources_add(
-	        memory_cost(platform, op), crossing_cost(platform, bits, crossings_of(op)));
+	struct resources cost = memory_cost(platform, op);
+	design->die[die] = resources_add(design->die[die], cost);
+	if (crossings_of(op))
+		cost = resources_add(
+		        cost, add_registers(platform, design, bits, (int[]){ from, die }));
 	design->channel[design->channels++] = (struct channel_cost){ op, ends->writer, ends->reader,
 		die, cost, op->result[0]->type->depth, memory_bytes(op), needed_bytes(op) };
-	design->die[die] = resources_add(design->die[die], cost);
 	if (op->code == OP_FIFO)
 		add_wires(design, bits, ends->writer < 0 ? die : from, die);
 }

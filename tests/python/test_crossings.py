@@ -138,8 +138,8 @@ def simulate(folder, crossings, words=500, eager=0, late=0):
 @pytest.mark.parametrize("crossings", [1, 2, 3])
 def test_words_cross_as_simulated(tmp_path, crossings):
     """The figures are those of src/predict/crossing.h."""
-    latency = 2 * crossings + 2
-    stores = (32 if crossings > 1 else 16) - (4 * crossings + 1)
+    latency = 2 * crossings + 1
+    stores = (32 if crossings > 1 else 16) - 4 * crossings
     eager = simulate(tmp_path, crossings, eager=1)
     assert (eager["taken"], eager["wrong"]) == (500, 0)
     assert eager["latency"] == 1 + latency
@@ -196,4 +196,4 @@ def test_a_channel_between_dies_has_registers_that_take_cycles(tmp_path):
         far.write_text(text.replace(begin, begin + crossings))
         found = subprocess.run([STC, "check", far], capture_output=True, text=True)
         assert message in found.stderr and found.returncode == bool(message), found.stderr
-    assert cycles(far) == cycles(tmp_path / "near") + 2 * 2 + 2
+    assert cycles(far) == cycles(tmp_path / "near") + 2 * 2 + 1

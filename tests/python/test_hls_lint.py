@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from streamtensor import workflow
+from streamtensor.language import models
+from streamtensor.language.decoder_step import StepShape
+from streamtensor.progress import Progress
+
 ROOT = Path(__file__).resolve().parents[2]
 
 GOOD = """\
@@ -733,6 +738,27 @@ def test_finding_names_the_line(tmp_path):
         GOOD.splitlines().index("#pragma HLS interface m_axi port=m_w bundle=m_w offset=slave") + 1
     )
     assert result.stdout == f"{tmp_path}/hls/top.cpp:{line}: C1: m_w needs offset=slave\n"
+
+
+def test_processing_elements_send_on_what_they_have_read_everything_for(core_built, tmp_path):
+    """Scales come back from what the chain of PEs computes: a PE sends activations on behind them,
+    and the small language model of the examples keeps all rules.
+    """
+    model = models.load(str(ROOT / "examples" / "tiny-gpt2"))
+    workflow.compile_files(
+        model,
+        StepShape.of(model.config, "decode", 64, 1),
+        "u55c",
+        tmp_path / "design",
+        Progress(),
+        "w4a8",
+        values=False,
+    )
+    (text,) = (tmp_path / "design" / "hls").glob("top_*.cpp")
+    assert "next_pe.write" in text.read_text()
+    command = [sys.executable, ROOT / "tools" / "hls_lint.py", tmp_path / "design"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_a_write_may_follow_a_read_that_it_does_not_need(tmp_path):

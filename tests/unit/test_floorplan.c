@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "import/import.h"
 #include "ir/print.h"
-#include "predict/resource.h"
+#include "predict/crossing.h"
 #include "fifo/fifo.h"
 #include "options/pass_context.h"
 #include "floorplan/floorplan.h"
@@ -294,6 +294,25 @@ static void exact_is_best(void **state)
 			assert_int_equal(found.crossing, best.crossing);
 	}
 	assert_in_range(fitting, 10, 59);
+}
+
+/* A word from die 0 to die 2: a register on die 0, two on die 1, one and the queue on die 2. */
+static void registers_stand_on_both_sides(void **state)
+{
+	struct resources used[PLATFORM_DIES] = { 0 };
+	struct crossing_parts parts = crossing_parts(&((struct test *)*state)->platform, 100);
+	crossing_add(&parts, 0, 2, 1, used);
+	int64_t side = used[0].ff;
+	assert_in_range(side, 100, 110);
+	assert_int_equal(used[1].ff, 2 * side);
+	assert_in_range(used[2].ff, side, side + 10);
+	assert_int_equal(used[0].lut + used[1].lut, 0);
+	assert_in_range(used[2].lut, 100, 150);
+	crossing_add(&parts, 0, 2, -1, used);
+	crossing_add(&parts, 1, 0, 1, used);
+	assert_in_range(used[0].lut, 50, 100);
+	assert_int_equal(used[1].ff, side);
+	assert_int_equal(used[2].ff + used[2].lut + used[1].lut, 0);
 }
 
 /* The integer program is solved for problems that do not fit, and for small ones that do: here a
@@ -824,6 +843,7 @@ int main(void)
 		TEST(ilp_loses_no_interrupt),
 		TEST(chain_is_cut_where_it_is_thin),
 		TEST(exact_is_best),
+		TEST(registers_stand_on_both_sides),
 		TEST(large_ones_that_fit_are_left),
 		TEST(merging_keeps_the_best),
 		TEST(storage_follows_depth),
