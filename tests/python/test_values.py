@@ -203,6 +203,7 @@ WHOLE = {
     "in i32": lambda a, b, n: (a.cumsum(0, dtype=torch.int32), b.cumprod(0, dtype=torch.int32)),
     "with fractions": lambda a, b, n: (a * 0.5, a + 0.1, a < 0.5, a.clamp(0.5, 2.5)),
     "sorted": lambda a, b, n: a[:12].sort(stable=True),
+    "divisors": lambda a, b, n: (torch.gcd(a[3:], b[3:]), torch.lcm(b, n)),
 }
 
 
@@ -222,3 +223,46 @@ def test_narrow_whole_numbers(kind):
     if kind == torch.uint8:
         b = b.clamp(min=1)
     assert _check(rows, (a, b, n), 0) > 250
+
+
+def test_truths():
+    a, b = torch.tensor([False, False, True, True]), torch.tensor([False, True, False, True])
+    rows = {
+        "compared": lambda a, b: (a < b, a <= b, a > b, a >= b, a == b, a < 1, a >= 0.5),
+        "of numbers": lambda a, b: (a * b, a + b, a | b, a ^ b, ~a, a.sum(), a.long() - b.long()),
+        "of dims": lambda a, b: [
+            each.reshape(1, 2, 2).all((0, 2), keepdim=keep)
+            for each in (a, b)
+            for keep in (False, True)
+        ],
+    }
+    assert _check(rows, (a, b), 0) > 50
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_each_product_of_halves_is_rounded(kind):
+    """Products of 63 numbers at most, to the last bit; near 0 and beyond the largest, too."""
+    torch.manual_seed(3)
+    a, b = (torch.rand(3, 20) + 0.5).to(kind), torch.tensor([[1e-4, 1e-4, 1e4, 1e4]]).to(kind)
+    rows = {
+        "of all": lambda a, b: (a.prod(), b.prod(), b.flip(1).prod()),
+        "of rows": lambda a, b: (a.prod(1), a.prod(0, keepdim=True), b.prod(1)),
+    }
+    assert _check(rows, (a, b), 0) > 25
+
+
+def test_subnormal_numbers_are_kept():
+    """On the CPU, by what is no function; those give 0 for results below the least normal one."""
+    x = torch.tensor([1e-40, -1e-40, 5e-39, TINY, 1e-45, 1e-38])
+    rows = {
+        "arithmetic": lambda x: (x + x, x - TINY, x * 0.5, x * 3, x / 3, x / x, -x, x.abs()),
+        "order": lambda x: (x > 0, x == 0, x.max(), x.argmax(), x.clamp(min=0), x.sign(), x.relu()),
+        "sums": lambda x: (x[:4].sum(), x.reshape(2, 3) @ torch.ones(3, 2)),
+        "moved": lambda x: (x.half(), x.flip(0), torch.where(x > 0, x, 0.0)),
+        "halves": lambda x: ((x * 1e33).half() * 0.1, (x * 1e33).half() + 6e-8),
+    }
+    module = Many(list(rows.values()))
+    with streamtensor.compile(module, (x,)) as design:
+        found = torch.utils._pytree.tree_leaves(design(x))
+    for ours, theirs in zip(found, torch.utils._pytree.tree_leaves(module(x)), strict=True):
+        assert torch.equal(ours, theirs), (ours, theirs)

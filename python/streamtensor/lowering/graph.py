@@ -27,6 +27,7 @@ from ..errors import Error
 from . import (
     attention_sinks,
     branches,
+    complex_numbers,
     computed_numbers,
     constant_folding,
     decompose,
@@ -45,9 +46,6 @@ _ALTERNATIVES = {  # by a regular expression for the op's name
     "linalg|inverse|cholesky": "accepted are inverses, factors and solutions "
     "of what is known before the module runs: "
     "worked out once, and kept as a buffer",
-    "fft|stft": "a Fourier transform is accepted as products "
-    "with weights that hold its cosines and "
-    "sines, and a window's: real and imaginary parts apart, of frames as nn.Conv1d takes them",
 }
 
 
@@ -147,6 +145,8 @@ def lower(
     tensors = [
         leaf for leaf in torch.utils._pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)
     ]
+    # complex ones are constants, whose parts are apart
+    weights = {name: value for name, value in weights.items() if not value.is_complex()}
     function = _Functional(module, list(weights), call_form.Arguments.of(inputs))
     return lower_function(function, tensors, ports, weights, results, attributes, prefix)
 
@@ -220,6 +220,7 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # PyTorch warns about its own code
             program = _export(functional, arguments)
+            program = complex_numbers.rewrite(program, _export, line_of)
             layer_names.keep(program.graph)
             _check_shapes(program)
             filled_tensors.rewrite(program.graph)
@@ -439,13 +440,11 @@ def _check_types(program) -> None:
             if isinstance(value, torch.Tensor)
         ]
         strange = next((each for each in types if each not in ELEMENTS.values()), None)
-        says = f"gives {strange}" if strange else None
-        if not strange and node.target is torch.ops.aten.stft.default:
-            says = "works with complex numbers"
-        if says:
+        if strange:
             notes = [f"accepted are tensors of {', '.join(ELEMENTS)}", _alternative(node.target)]
             raise Error(
-                f"{node.target if node.op == 'call_function' else node.name} {says}{line_of(node)}",
+                f"{node.target if node.op == 'call_function' else node.name} gives {strange}"
+                f"{line_of(node)}",
                 *filter(None, notes),
             )
 

@@ -31,7 +31,7 @@ _OF_BOOLS = {  # ops on bools that torch-mlir has for numbers only
     getattr(_aten, name)
     for name in (
         "bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__ add mul maximum minimum max min "
-        "amax amin sort topk prod cumsum flip"
+        "amax amin sort topk prod cumsum flip lt le gt ge"
     ).split()
 }
 _WITH_NUMBERS = ("Scalar", "Scalar_Tensor")

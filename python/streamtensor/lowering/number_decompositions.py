@@ -19,7 +19,7 @@ _EXACT_IN_HALVES = """
 """.split()
 # Reductions and other ops of several elements that PyTorch computes in f32 and rounds once.
 _WIDE = """
-    sum mean prod std var std_mean var_mean norm linalg_vector_norm logsumexp cumsum cumprod
+    sum mean std var std_mean var_mean norm linalg_vector_norm logsumexp cumsum cumprod
     logcumsumexp avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d
     adaptive_avg_pool1d _softmax _log_softmax native_layer_norm native_group_norm
     _native_batch_norm_legit_no_training native_batch_norm mse_loss l1_loss smooth_l1_loss
@@ -64,6 +64,8 @@ def table() -> dict:
         _aten.remainder.Scalar: _remainder,
         _aten.remainder.Scalar_Tensor: _remainder,
         _aten.trunc.default: _trunc,
+        _aten.prod.default: _product_of_all,
+        _aten.prod.dim_int: _product,
         _aten.pow.Tensor_Scalar: _pow,
         _aten.pow.Tensor_Tensor: _pow,
         _aten.pow.Scalar: _pow,
@@ -309,6 +311,26 @@ def _div_mode(x, y, *, rounding_mode=None):
 
 def _trunc(x):
     return torch.where(x < 0, torch.ceil(x), torch.floor(x))
+
+
+_ROUNDED_FACTORS = 63  # of more, PyTorch's order is the processor's
+
+
+def _product_of_all(x, *, dtype=None):
+    return _product(x.flatten(), 0, dtype=dtype)
+
+
+def _product(x, dim, keepdim=False, *, dtype=None):
+    """Of halves each product is rounded, as in PyTorch; many are multiplied in f32."""
+    if x.dtype not in HALVES or dtype not in (None, x.dtype):
+        return NotImplemented
+    if not 0 < x.shape[dim] <= _ROUNDED_FACTORS:
+        return torch.prod(x.float(), dim, keepdim).to(x.dtype)
+    factors = x.split(1, dim)
+    found = factors[0]
+    for each in factors[1:]:
+        found = found * each
+    return found if keepdim else found.squeeze(dim)
 
 
 def _fmod(x, y):
