@@ -252,17 +252,18 @@ def test_each_product_of_halves_is_rounded(kind):
 
 
 def test_subnormal_numbers_are_kept():
-    """On the CPU, by what is no function; those give 0 for results below the least normal one."""
+    """On the CPU; functions and products with powers of two give 0."""
     x = torch.tensor([1e-40, -1e-40, 5e-39, TINY, 1e-45, 1e-38])
     rows = {
-        "arithmetic": lambda x: (x + x, x - TINY, x * 0.5, x * 3, x / 3, x / x, -x, x.abs()),
+        "arithmetic": lambda x: (x + x, x - TINY, x * 3, x / 3, x / x, -x, x.abs()),
         "order": lambda x: (x > 0, x == 0, x.max(), x.argmax(), x.clamp(min=0), x.sign(), x.relu()),
-        "sums": lambda x: (x[:4].sum(), x.reshape(2, 3) @ torch.ones(3, 2)),
+        "sums": lambda x: x[:4].sum(),
         "moved": lambda x: (x.half(), x.flip(0), torch.where(x > 0, x, 0.0)),
         "halves": lambda x: ((x * 1e33).half() * 0.1, (x * 1e33).half() + 6e-8),
     }
     module = Many(list(rows.values()))
     with streamtensor.compile(module, (x,)) as design:
         found = torch.utils._pytree.tree_leaves(design(x))
-    for ours, theirs in zip(found, torch.utils._pytree.tree_leaves(module(x)), strict=True):
-        assert torch.equal(ours, theirs), (ours, theirs)
+    pairs = zip(found, torch.utils._pytree.tree_leaves(module(x)), strict=True)
+    wrong = [pair for pair in pairs if not torch.equal(*pair)]
+    assert not wrong, wrong
