@@ -203,7 +203,6 @@ WHOLE = {
     "in i32": lambda a, b, n: (a.cumsum(0, dtype=torch.int32), b.cumprod(0, dtype=torch.int32)),
     "with fractions": lambda a, b, n: (a * 0.5, a + 0.1, a < 0.5, a.clamp(0.5, 2.5)),
     "sorted": lambda a, b, n: a[:12].sort(stable=True),
-    "divisors": lambda a, b, n: (torch.gcd(a[3:], b[3:]), torch.lcm(b, n)),
 }
 
 

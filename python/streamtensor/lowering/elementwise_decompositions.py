@@ -44,8 +44,6 @@ def table() -> dict:
         _aten._neg_view.default: torch.neg,
         _aten.fft_fftshift.default: lambda x, dim=None: _rolled(x, dim, 0),
         _aten.fft_ifftshift.default: lambda x, dim=None: _rolled(x, dim, 1),
-        _aten.gcd.default: _gcd,
-        _aten.lcm.default: _lcm,
         _aten.all.dims: _of_each_dim(torch.all),
         _aten.any.dims: _of_each_dim(torch.any),
     }
@@ -143,33 +141,6 @@ def _of_each_dim(reduce):
         return found
 
     return reduced
-
-
-def _gcd(x, y):
-    """By differences of odd numbers, which are even: of two numbers a bit at least goes in a step.
-    Two numbers have the factors of 2 of their bits together; 0 has all.
-    """
-    kind = torch.promote_types(x.dtype, y.dtype)
-    odd, rest = torch.abs(x.to(kind)), torch.abs(y.to(kind))
-    either = odd | rest
-    twos = either & -either
-    odd, rest = (torch.where(odd == 0, rest, odd), torch.where(odd == 0, odd, rest))
-    shift = torch.iinfo(kind).bits // 2
-    while shift:
-        has_none = (odd & ((1 << shift) - 1)) == 0
-        odd, shift = torch.where(has_none, odd >> shift, odd), shift // 2
-    for _ in range(2 * torch.iinfo(kind).bits - 3):
-        is_even = (rest & 1) == 0
-        apart = rest - odd
-        odd = torch.where(is_even | (apart >= 0), odd, rest)
-        rest = torch.where(is_even, rest, torch.abs(apart)) >> 1
-    return odd * twos
-
-
-def _lcm(x, y):
-    common = torch.gcd(x, y)
-    one = torch.ones_like(common)
-    return torch.abs(torch.div(x, torch.where(common == 0, one, common), rounding_mode="trunc") * y)
 
 
 def _cdist(x, y, p, compute_mode):
