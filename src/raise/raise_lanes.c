@@ -11,6 +11,8 @@
 enum { LANES_MOST = 128, DRAIN_CYCLES = 16 };
 /* Choices for the leaf of most work with which those of the others are tried. */
 enum { CHOICES_KEPT = 8 };
+/* A choice that is not the leaf's best one has to save so much by what is known of the others. */
+#define OTHER_SHARE 0.05
 /* What a lane of other loops has to save, of the time of the longest one. */
 #define LANE_SHARE 0.0003
 /* Words in which arrays of so many elements are filled; banks of an array. */
@@ -690,8 +692,10 @@ static void choose_all(struct raising *r, struct raise_group *group, struct poly
 			*schedule->leaf[i] = before[i];
 		struct chosen_lanes chosen = choose_ranked(r, group, schedule, last ? best : rank);
 		group->used_dsp = cost_of(r, &chosen.units).dsp;
-		best = !last && chosen.sum < least ? rank : best;
-		least = chosen.sum < least ? chosen.sum : least;
+		if (!last && chosen.sum < (rank ? 1 - OTHER_SHARE : 1) * least) {
+			best = rank;
+			least = chosen.sum;
+		}
 	}
 	find_extents(r, group, schedule);
 }

@@ -89,6 +89,9 @@ bool schedule_is_dynamic_buffered(
  * double-buffered, so that the pipeline never drains. */
 int64_t sum_buffers(const struct op *op);
 int schedule_interval(const struct kernel *kernel, const struct schedule *schedule, int latency);
+/* Are results of the kernel interleaved, because its terms have to be added in their order? Those
+ * of language models are where a launch is one token. */
+bool schedule_needs_interleaving(const struct op *op);
 /* The schedule with the parallel loop directly outside the reductions moved inside them, so that
  * several sums are interleaved; false where there is no such loop, or the search for loop orders
  * (choose_loop_orders.c) may not move it. */

@@ -270,7 +270,9 @@ static int interval_counted(const struct digits *d, const struct schedule *first
 	if (!kernel_has_reduction(kernel))
 		return 1;
 	int interval = schedule_interval(kernel, first, d->latency);
-	if (interval == 1 || workload_of(d->kernel->op) != WORKLOAD_DECODE ||
+	if (interval == 1 ||
+	        (workload_of(d->kernel->op) != WORKLOAD_DECODE &&
+	                !schedule_needs_interleaving(d->kernel->op)) ||
 	        !schedule_interleaved(d->graph->arena, kernel, first, &reordered))
 		return interval;
 	int best = schedule_interval(kernel, &reordered, d->latency);

@@ -446,7 +446,8 @@ static int64_t interval_of(struct option_builder *m, const struct schedule *sche
 	int interval = schedule_interval(kernel, schedule, latency);
 	struct schedule reordered;
 	/* without an engine, a kernel of few results keeps its loop order */
-	bool counted = schedule_is_tree(kernel, schedule) || m->space->single_token;
+	bool counted = schedule_is_tree(kernel, schedule) || m->space->single_token ||
+	        schedule_needs_interleaving(m->kernel->op);
 	if (m->space->stages || interval == 1 || !counted ||
 	        !schedule_interleaved(m->space->arena, kernel, schedule, &reordered))
 		return interval;

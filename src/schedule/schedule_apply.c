@@ -1,6 +1,7 @@
 /* Applies a schedule to a kernel, and computes what follows from it: initiation interval, partial
  * sums and their cost, and words read. */
 #include "schedule/kernel_schedule.h"
+#include "ir/workload.h"
 #include "predict/timing.h"
 #include "schedule/node_cost.h"
 #include <math.h>
@@ -350,6 +351,12 @@ int schedule_interval(const struct kernel *kernel, const struct schedule *schedu
 	int64_t distance = update_distance(kernel, schedule, &carried) * parts;
 	int64_t cycles = update_cycles(kernel, schedule, latency, parts);
 	return carried ? (int)((cycles + distance - 1) / distance) : 1;
+}
+
+bool schedule_needs_interleaving(const struct op *op)
+{
+	return kernel_has_reduction(op->kernel) && op->kernel->combine == OP_NONE &&
+	        !op->kernel->scan && workload_of(op) == WORKLOAD_NONE;
 }
 
 bool schedule_interleaved(struct arena *arena, const struct kernel *kernel,

@@ -191,3 +191,14 @@ void elimination(float A[N][N])
 				A[i][j] -= A[i][k] * A[k][j];
 	}
 }
+
+/* A row needs those above it and, last, itself: what adds to it comes apart from the others. */
+void recurrence(float alpha, const float A[N][N], float B[N][N])
+{
+	for (int i = 0; i < N; i++)
+		for (int j = 0; j < N; j++) {
+			for (int k = 0; k <= i; k++)
+				B[i][j] += alpha * A[i][k] * B[k][j];
+			B[i][j] *= alpha;
+		}
+}

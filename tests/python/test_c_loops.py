@@ -23,6 +23,39 @@ void f(float y[40], const float x[40])
 		y[i] = y[i - 1] * x[i];
 }
 """
+# rows that need the rows above and, last, themselves
+RECURRENCE = """
+void f(float alpha, const float A[48][48], float B[48][48])
+{
+	for (int i = 0; i < 48; i++)
+		for (int j = 0; j < 48; j++) {
+			for (int k = 0; k <= i; k++)
+				B[i][j] += A[i][k] * B[k][j];
+			B[i][j] *= alpha;
+		}
+}
+"""
+# the factor of all lanes is one product
+FACTOR = """
+void f(float alpha, const float A[48][48], float C[48][48])
+{
+	for (int i = 0; i < 48; i++)
+		for (int j = 0; j <= i; j++)
+			for (int k = 0; k < 48; k++)
+				C[i][j] += alpha * A[i][k] * A[j][k];
+}
+"""
+# sums in the order of C
+COLUMNS = """
+void f(float m[256], const float x[256][256])
+{
+	for (int j = 0; j < 256; j++) {
+		m[j] = 0;
+		for (int i = 0; i < 256; i++)
+			m[j] += x[i][j];
+	}
+}
+"""
 PRAGMAS = """
 #define LANES 4
 enum {{ BANKS = 8 }};
@@ -94,6 +127,26 @@ def test_a_sequential_nest_keeps_its_bounds(core_built, tmp_path):
     (row,) = report_of(tmp_path, SWEEP)["loops"]
     assert row["sequential"] and not row["perfectized"] and not row["bounds_removed"]
     assert row["permutation"] == [0] and row["unrolled"] == [1] and row["ii"] > 1
+
+
+def test_what_adds_to_a_row_itself_comes_apart(core_built, tmp_path):
+    report = report_of(tmp_path, RECURRENCE, "--platform", "u280")
+    for row in report["loops"]:
+        assert row["sequential"] and max(row["unrolled"]) > 1 and row["ii"] == 1
+    assert report["cycles"]["model"] * 40 < report["baseline"]["cycles"]
+
+
+def test_what_is_the_same_in_all_lanes_takes_one_operator(core_built, tmp_path):
+    words = ("--platform", "u280", "--kernel-dsp", "60", "--max-dsp", "60")
+    report = report_of(tmp_path, FACTOR, *words)
+    (row,) = report["loops"]
+    # a factor for all, a product and a sum a lane: with a factor each there would be fewer lanes
+    assert max(row["unrolled"]) > 60 // 8 and report["resources"]["dsp"] <= 60
+
+
+def test_sums_in_the_order_of_c_are_interleaved(core_built, tmp_path):
+    report = report_of(tmp_path, COLUMNS, "--kernel-dsp", "4")
+    assert [row["ii"] for row in report["loops"] if len(row["loops"]) == 2] == [1]
 
 
 @pytest.mark.parametrize("factor, lanes", [("LANES", 4), ("(LANES / 4)", 1), ("BANKS", 8)])

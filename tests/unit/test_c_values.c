@@ -50,7 +50,7 @@ static void test_sequential_nests(void **state)
 {
 	(void)state;
 	static const char *const functions[] = { "factors", "sweeps", "recursive_filter", "pairs",
-		"steps", "replaced", "wavefront", "ways" };
+		"steps", "replaced", "wavefront", "ways", "recurrence" };
 	int failures = 0;
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
 		failures += !passes_all("sequential.c", functions[i], true, false);
