@@ -1,13 +1,20 @@
 /* Builds processes op by op: functions of the hardware level, called once by main. */
 #include "process/operation_builder.h"
 
+/* Is it a sum of products, outside of all layers? */
+static bool is_contraction_op(const struct op *op)
+{
+	return op->code == OP_CONTRACT ||
+	        (op->code == OP_KERNEL && op->operands > 1 && kernel_has_reduction(op->kernel));
+}
+
 /* Is there more than one contraction outside of all layers? One may use the results of another,
  * whose words must then leave the pipeline even if no others follow. */
 static bool has_several_contractions(const struct block *main)
 {
 	int contractions = 0;
 	for (const struct op *op = main->first; op; op = op->next)
-		contractions += op->code == OP_CONTRACT;
+		contractions += is_contraction_op(op);
 	return contractions > 1;
 }
 
