@@ -77,6 +77,19 @@ bool kernel_has_reduction(const struct kernel *kernel)
 	return false;
 }
 
+bool kernel_shares_operands(const struct kernel *kernel, int operands)
+{
+	for (int l = 0; l < kernel->loops; l++) {
+		int moved = 0;
+		for (int j = 0; j < operands; j++)
+			moved += kernel->operand[j].stride[l] != 0;
+		if (!kernel->loop[l].reduction && kernel->loop[l].extent > 1 && moved &&
+		        moved < operands)
+			return true;
+	}
+	return false;
+}
+
 static bool windows_overlap(const struct kernel *kernel, const struct access *access)
 {
 	for (int r = 0; r < kernel->loops; r++)

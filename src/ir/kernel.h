@@ -159,6 +159,9 @@ struct op *kernel_new(struct module *module, struct location location, const cha
         int operands, struct value *const *operand, const struct type *result);
 struct kernel *kernel_clone(struct module *module, const struct kernel *kernel, int operands);
 bool kernel_has_reduction(const struct kernel *kernel);
+/* Does a parallel loop move one operand and not another, so that results side by side share what
+ * they read? */
+bool kernel_shares_operands(const struct kernel *kernel, int operands);
 /* Do sums of neighbouring results share elements of an operand, as under the windows of a
  * convolution?  So some reduction takes the steps of a parallel loop, and reaches the next one. */
 bool kernel_has_window(const struct kernel *kernel, int operands);

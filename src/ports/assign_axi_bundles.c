@@ -293,9 +293,9 @@ static int64_t outstanding_requests(const struct bundling *b, int number)
 	const struct bundled *port = &b->port[number];
 	int64_t moved_ports = 0;
 	int64_t most = 0;
-	if (!port->narrow || port->write)
+	if (!port->narrow || (port->write && b->tokens))
 		return 0;
-	if (port->bits <= NARROW_BITS)
+	if (port->bits <= NARROW_BITS || port->write)
 		return port->words >= MANY_NARROW ? REQUESTS_NARROW : 0;
 	if (port->bits != ENGINE_WORD_BITS || port->words <= FEW_WORDS)
 		return 0;

@@ -5,11 +5,15 @@
 #include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "ports/memory_image.h"
+#include "predict/store_width.h"
+#include <math.h>
 
 #define BULK_ELEMENTS 1024
 /* port words of a result that is worth several ports: less than that takes no longer than the
  * latency of memory */
 #define PARALLEL_WORDS 1024
+/* writing the last results may take one part in so many of a launch */
+#define LAST_RESULTS 64
 /* results take 1/CHANNELS_SHARE of the memory channels at most, since operands need the others */
 #define CHANNELS_SHARE 2
 
@@ -141,21 +145,32 @@ static struct image stored_image(
 	        arena, sequence_merged(arena, sequence_of_type(arena, tensor_of(store), words)));
 }
 
-/* Elements that come in a cycle, at most: those of a kernel in an iteration, else a word. */
-static int64_t elements_a_cycle(const struct op *store)
+/* How the elements of a result come. */
+struct arrival {
+	double elements, cycles; /* of a launch */
+	double last;             /* elements that come at its end */
+};
+
+/* From a kernel that sums up, the results of a block come together; others come evenly. */
+static struct arrival arrival_of(const struct op *store)
 {
 	const struct type *type = store->operand[0]->type;
 	const struct op *maker = store->operand[0]->def;
+	double tiles = (double)itensor_tiles(type->itensor);
+	double elements = tiles * (double)stream_lanes(type);
+	struct arrival arrival = { elements, tiles, 0 };
 	if (maker->code != OP_KERNEL)
-		return stream_lanes(type);
+		return arrival;
 	const struct kernel *kernel = maker->kernel;
-	int64_t points = 1;
-	for (int l = 0; l < kernel->loops; l++)
-		points *= kernel->loop[l].extent;
-	int64_t cycles = points / (kernel->lanes * kernel->row_unroll) *
-	        (kernel->initiation_interval > 1 ? kernel->initiation_interval : 1);
-	int64_t elements = itensor_tiles(type->itensor) * stream_lanes(type);
-	return cycles > 0 ? (elements + cycles - 1) / cycles : stream_lanes(type);
+	double points = 1;
+	for (int l = 0; l < kernel->loops; l++) {
+		if (kernel->loop[l].reduction && !arrival.last)
+			arrival.last = elements / points;
+		points *= (double)kernel->loop[l].extent;
+	}
+	int interval = kernel->initiation_interval > 1 ? kernel->initiation_interval : 1;
+	arrival.cycles = points / (double)(kernel->lanes * kernel->row_unroll) * interval;
+	return arrival;
 }
 
 /* Ports that need an adapter. A shared loader of full words reads little, and shares one with
@@ -183,30 +198,48 @@ static int64_t most_parts(const struct design *design, int64_t others)
 	return left < channels ? left : channels;
 }
 
-/* The words that are written in equal parts through as many ports, in *parts; NULL: one port is
- * enough, or there are no such words. */
+/* Type of the words that leave in equal parts through so many ports; NULL: there are none. */
+static const struct type *words_for(struct design *design, const struct op *store, int ports)
+{
+	const struct type *type = store->operand[0]->type;
+	struct store_width width = store_width(
+	        design->context->platform, stream_lanes(type), type_bits(type_scalar(type)), ports);
+	int64_t lanes = width.lanes * ports;
+	if (!lanes || lanes == stream_lanes(type))
+		return lanes ? type : NULL;
+	const struct type *words = type_regroup(design->module, type, lanes);
+	return words && stored_image(design->module->arena, store, words).order.row_dims ? NULL
+	                                                                                 : words;
+}
+
+/* The words that are written in equal parts through as many ports, in *parts, as few as keep up;
+ * NULL: one port is enough, or there are no such words. */
 static const struct type *parallel_words(
         struct design *design, const struct op *store, int64_t others, int *parts)
 {
 	const struct type *type = store->operand[0]->type;
-	int64_t lanes = stream_lanes(type);
-	int64_t port = PORT_BITS / type_bits(type_scalar(type));
-	int64_t wanted = (elements_a_cycle(store) + port - 1) / port;
-	int64_t most = most_parts(design, others);
-	if (type->itensor->run_time || lanes <= port ||
-	        itensor_tiles(type->itensor) * lanes < PARALLEL_WORDS * port)
+	int64_t bits = type_bits(type_scalar(type));
+	struct arrival arrival = arrival_of(store);
+	const struct type *best = NULL;
+	double least = HUGE_VAL;
+	if (type->itensor->run_time || arrival.elements * (double)bits < PARALLEL_WORDS * PORT_BITS)
 		return NULL;
-	for (int64_t n = wanted < most ? wanted : most; n > 1; n--)
-		for (int64_t width = n * port; width > (n - 1) * port; width -= n) {
-			const struct type *words =
-			        lanes % width ? NULL : type_regroup(design->module, type, width);
-			if (!words ||
-			        stored_image(design->module->arena, store, words).order.row_dims)
-				continue;
-			*parts = (int)n;
-			return words;
-		}
-	return NULL;
+	for (int n = 1; n == 1 || n <= most_parts(design, others); n++) {
+		double cycles =
+		        store_width(design->context->platform, stream_lanes(type), bits, n).cycles;
+		const struct type *words = n > 1 ? words_for(design, store, n) : NULL;
+		double late = arrival.elements * cycles - arrival.cycles;
+		double last = arrival.last * cycles - arrival.cycles / LAST_RESULTS;
+		late = late > last ? late : last;
+		if ((n > 1 && !words) || late >= least)
+			continue;
+		least = late;
+		best = words;
+		*parts = n;
+		if (late <= 0)
+			break;
+	}
+	return best;
 }
 
 /* Hands each of the FIFOs its part of every word. */
@@ -256,11 +289,13 @@ static void lower_own(struct design *design, const struct op *store, int64_t oth
 		lower_parallel(design, store, words, parts);
 		return;
 	}
-	words = store_words(design, store);
+	words = words_for(design, store, 1);
+	words = words ? words : store_words(design, store);
 	struct stored stored = { .store = store,
 		.image = stored_image(design->module->arena, store, words),
 		.lanes = stream_lanes(words) };
-	struct value *fifo = full_words(design, store_fifo(design, store), stored.image.words);
+	struct value *fifo =
+	        full_words(design, fifo_of_words(design, store, words), stored.image.words);
 	lower_port(design, &stored, fifo);
 }
 

@@ -1,20 +1,18 @@
 /* Builds processes op by op: functions of the hardware level, called once by main. */
 #include "process/operation_builder.h"
-
-/* Is it a sum of products, outside of all layers? */
-static bool is_contraction_op(const struct op *op)
-{
-	return op->code == OP_CONTRACT ||
-	        (op->code == OP_KERNEL && op->operands > 1 && kernel_has_reduction(op->kernel));
-}
+#include "ir/workload.h"
 
 /* Is there more than one contraction outside of all layers? One may use the results of another,
- * whose words must then leave the pipeline even if no others follow. */
-static bool has_several_contractions(const struct block *main)
+ * whose words must then leave the pipeline even if no others follow. Beside an engine kernels do
+ * not count. */
+static bool has_several_contractions(const struct op *main)
 {
+	bool engine = workload_of(main) != WORKLOAD_NONE;
 	int contractions = 0;
-	for (const struct op *op = main->first; op; op = op->next)
-		contractions += is_contraction_op(op);
+	for (const struct op *op = main->region[0]->first; op; op = op->next)
+		contractions += op->code == OP_CONTRACT ||
+		        (!engine && op->code == OP_KERNEL && kernel_has_reduction(op->kernel) &&
+		                kernel_shares_operands(op->kernel, op->operands));
 	return contractions > 1;
 }
 
@@ -33,9 +31,8 @@ struct process process_new(struct design *design, const char *name)
 	attr_set(module, p.function, KEY_STREAM_PROCESS, attr_unit(module));
 	attr_set(module, p.function, KEY_STREAM_STYLE,
 	        attr_string(module,
-	                design->layers || has_several_contractions(design->source->region[0])
-	                        ? "flp"
-	                        : "stp"));
+	                design->layers || has_several_contractions(design->source) ? "flp"
+	                                                                           : "stp"));
 	attr_set(module, p.function, KEY_STREAM_DIE, attr_integer(module, 0));
 	if (design->layers)
 		attr_set(module, p.function, KEY_STREAM_LAYERS,

@@ -21,6 +21,7 @@
 #include "schedule/register_tile.h"
 #include "ir/kernel_edit.h"
 #include "predict/resource.h"
+#include "predict/store_width.h"
 #include <math.h>
 
 #define MOST_HELD 4     /* places where an operand may be held, per operand */
@@ -33,7 +34,6 @@
 bool is_contraction(const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
-	bool free_rows = false;
 	if (!kernel_has_reduction(kernel) || kernel->scan || kernel->ordered ||
 	        kernel->tile_outermost || op->operands < 2)
 		return false;
@@ -44,18 +44,11 @@ bool is_contraction(const struct op *op)
 		                (!kernel->result.stride[l] || kernel_is_guarded(op, l) ||
 		                        body_uses_counter(&kernel->update, l))))
 			return false;
-		bool used = false;
-		bool missed = false;
-		for (int j = 0; j < op->operands; j++) {
-			used = used || kernel->operand[j].stride[l];
-			missed = missed || !kernel->operand[j].stride[l];
-		}
-		free_rows = free_rows || (shared && used && missed && kernel->loop[l].extent > 1);
 	}
 	for (int j = 0; j < op->operands; j++)
 		if (kernel->operand[j].index_operand >= 0 || kernel->operand[j].causal_pitch)
 			return false;
-	return free_rows;
+	return kernel_shares_operands(kernel, op->operands);
 }
 
 int64_t tile_term_dsp(const struct platform *platform, const struct kernel *kernel)
@@ -399,6 +392,38 @@ static double converter_cycles(const struct register_tiler *t, const struct tile
 	return elements / (double)(wanted ? common_divisor(wanted, lanes) : 1);
 }
 
+/* Memory ports through which results leave: what the operands leave, one at least. */
+static int store_ports(const struct register_tiler *t, const struct tile_price *price)
+{
+	int left = t->limits->ports + 1 - price->ports;
+	for (int j = 0; j < t->of->op->operands; j++)
+		if (t->of->loads[j] && !price->operand_ports[j]) {
+			left--;
+			break;
+		}
+	int most = t->of->platform->channels / 2;
+	left = left < most ? left : most;
+	return left > 1 ? left : 1;
+}
+
+/* How the results are written; no lanes: other kernels read them, or they are few. */
+static struct store_width stored_in(const struct register_tiler *t, const struct tile_price *price,
+        double elements, int64_t word)
+{
+	const struct tile_kernel *of = t->of;
+	struct store_width best = { 0 };
+	if (!of->is_stored || type_elements(of->op->result[0]->type) < OWN_ELEMENTS)
+		return best;
+	int most = store_ports(t, price);
+	for (int n = 1; n <= most && elements * best.cycles >= (n > 1 ? price->compute : 0); n++) {
+		struct store_width now =
+		        store_width(of->platform, word, type_bits(t->kernel->type), n);
+		if (now.lanes && (!best.lanes || now.cycles < best.cycles))
+			best = now;
+	}
+	return best;
+}
+
 /* Cycles of a launch: iterations, or what memory takes for the bytes; words that come late in the
  * first pass over a held operand; and the last block of results. */
 static double cycles_of(const struct register_tiler *t, const struct tile_size *size,
@@ -413,6 +438,9 @@ static double cycles_of(const struct register_tiler *t, const struct tile_size *
 	int64_t levels = schedule_tree_levels(t->row_terms ? size->rows : terms);
 	int64_t blocks = t->outside * (t->row_terms ? 1 : size->row_blocks) *
 	        (t->tree ? 1 : size->lane_blocks);
+	double elements = (double)blocks * tiles * (double)(words * word);
+	struct store_width stored = stored_in(t, price, elements, word);
+	leave = stored.lanes ? (double)(words * word) * stored.cycles : leave;
 	double all = (double)blocks * tiles * leave;
 	int channels = price->ports < platform->channels ? price->ports : platform->channels;
 	double memory =

@@ -1,0 +1,21 @@
+/* In which words a result passes its memory ports: narrow words take many cycles, and words that
+ * are padded much take the time of memory. */
+#include "predict/store_width.h"
+#include "base/number.h"
+
+struct store_width store_width(
+        const struct platform *platform, int64_t lanes, int64_t bits, int ports)
+{
+	struct store_width best = { 0 };
+	double rate = platform_channel_rate(platform);
+	for (int64_t own = lanes / ports; own >= 1; own--) {
+		double bytes = (double)(power_of_two_from(own) * bits) / 8;
+		double word = bytes > rate ? bytes / rate : 1;
+		double cycles = word / (double)(own * ports);
+		if (lanes % (own * ports) || own * bits > PORT_BITS ||
+		        (best.lanes && cycles >= best.cycles))
+			continue;
+		best = (struct store_width){ own, cycles };
+	}
+	return best;
+}
