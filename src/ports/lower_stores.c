@@ -146,19 +146,19 @@ static struct image stored_image(
 }
 
 /* How the elements of a result come. */
-struct arrival {
+struct result_arrival {
 	double elements, cycles; /* of a launch */
 	double last;             /* elements that come at its end */
 };
 
 /* From a kernel that sums up, the results of a block come together; others come evenly. */
-static struct arrival arrival_of(const struct op *store)
+static struct result_arrival arrival_of(const struct op *store)
 {
 	const struct type *type = store->operand[0]->type;
 	const struct op *maker = store->operand[0]->def;
 	double tiles = (double)itensor_tiles(type->itensor);
 	double elements = tiles * (double)stream_lanes(type);
-	struct arrival arrival = { elements, tiles, 0 };
+	struct result_arrival arrival = { elements, tiles, 0 };
 	if (maker->code != OP_KERNEL)
 		return arrival;
 	const struct kernel *kernel = maker->kernel;
@@ -219,7 +219,7 @@ static const struct type *parallel_words(
 {
 	const struct type *type = store->operand[0]->type;
 	int64_t bits = type_bits(type_scalar(type));
-	struct arrival arrival = arrival_of(store);
+	struct result_arrival arrival = arrival_of(store);
 	const struct type *best = NULL;
 	double least = HUGE_VAL;
 	if (type->itensor->run_time || arrival.elements * (double)bits < PARALLEL_WORDS * PORT_BITS)
