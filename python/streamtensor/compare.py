@@ -241,22 +241,22 @@ def _run(own, compiled: Callable, inputs: tuple):
         compiled(output=again, dump_dir=str(dumps)).close()
         text = recorded_run.source_of(own.folder).read_text()
         twin = recorded_run.source_of(again).read_text()
-        borders = recorded_run.borders(text)
+        channels = recorded_run.result_channels(text)
         known = {}
         for dump in dumps.glob(recorded_run.DUMP):
             known.update(recorded_run.orders(dump))
-        if borders != recorded_run.borders(twin):
-            borders = []
-        names = {each.channel for each in borders if each.kernel in known}
+        if channels != recorded_run.result_channels(twin):
+            channels = []
+        names = {each.channel for each in channels if each.kernel in known}
         results, words = _recorded(own, own.folder, inputs, names)
         clean = words
         if text != twin:
             _, clean = _recorded(own, again, inputs, names)
     layer_of = {each.name: each.layer for each in own.report.kernels}
     sent = []
-    for each in borders:
+    for each in channels:
         order = known.get(each.kernel, {}).get(each.channel.rpartition("_")[0])
-        if order is None or not order.sends(clean.get(each.channel, b"")):
+        if order is None or not order.divides(clean.get(each.channel, b"")):
             continue
         both = (order.tensors(which[each.channel]) for which in (words, clean))
         sent += [_Sent(each.process, layer_of.get(each.process), *pair) for pair in zip(*both)]

@@ -1,8 +1,8 @@
-"""A run of an emitted design on the CPU that also keeps what its kernels send: the design's own
-text, in which every FIFO is one that writes its words into a file, too.
+"""A run of an emitted design on the CPU that also keeps what its kernels send: a copy of its C++
+whose FIFOs also write their words into files.
 
 The order of a kernel's words stands in the compiler's dump of the stream level (docs/ir.md): an
-iterative tensor sends tiles at the offsets that an affine map gives.
+itensor sends tiles at the offsets that an affine map gives.
 """
 
 import ast
@@ -20,7 +20,7 @@ import torch
 
 from .errors import Error
 
-DUMP = "*-mark_last_chunk_only.mlir"  # the stream level as processes are made of it
+DUMP = "*-mark_last_chunk_only.mlir"  # the last dump of the stream level
 # in front of the design's text; FIFOs are of these classes
 _RECORDER = r"""#include "hls_stream.h"
 #include <cstdio>
@@ -96,8 +96,8 @@ class Order:
             position = position * extent + at
         return cls(shape, found["kind"], position.reshape(-1))
 
-    def sends(self, sent: bytes) -> bool:
-        """Is it the tensor, once or more often?"""
+    def divides(self, sent: bytes) -> bool:
+        """Is it as long as a whole number of tensors?"""
         numbers, rest = divmod(len(sent), _KINDS[self.kind].itemsize * len(self.positions))
         return numbers > 0 and rest == 0
 
@@ -125,8 +125,8 @@ def _affine(text: str, known: dict[str, numpy.ndarray], words: int) -> numpy.nda
 
 
 def orders(dump: Path) -> dict[str, dict[str, Order]]:
-    """Of each kernel, by name: the order in which it sends its result, and that behind a converter
-    that is part of it, by the names that their FIFOs begin with.
+    """Of each kernel, by name: how the names of its FIFOs begin -> the order of the result in them;
+    `s_convert` is that behind a converter folded into the kernel.
     """
     found: dict[str, dict[str, Order]] = {}
     kernel_of: dict[str, str] = {}
@@ -143,16 +143,16 @@ def orders(dump: Path) -> dict[str, dict[str, Order]]:
 
 
 @dataclass(frozen=True)
-class Border:
-    """What a process sends to others."""
+class ResultChannel:
+    """The FIFO through which a process sends its result."""
 
     process: str
     kernel: str
     channel: str
 
 
-def borders(source: str) -> list[Border]:
-    """The FIFOs that the processes of a design's text write, one for each process."""
+def result_channels(source: str) -> list[ResultChannel]:
+    """Of each process of a design's text, the first FIFO that it writes: those are called y…."""
     writes = {}
     for process, kernel, parameters in _FUNCTION.findall(source):
         names = [each.split()[-1].lstrip("&*") for each in parameters.split(", ")]
@@ -161,7 +161,7 @@ def borders(source: str) -> list[Border]:
     for process, passed in _PROCESS.findall(source):
         kernel, places = writes.get(process, ("", []))
         if places:
-            found.append(Border(process, kernel, passed.split(", ")[places[0]]))
+            found.append(ResultChannel(process, kernel, passed.split(", ")[places[0]]))
     return found
 
 
@@ -190,10 +190,10 @@ def instrumented(folder: Path, copy: Path, sent: Path) -> None:
     source.write_text(
         _RECORDER.replace("FOLDER", name) + text.replace("hls::stream<", "st_recorded::stream<")
     )
-    sign(copy, source)
+    rehash(copy, source)
 
 
-def sign(folder: Path, changed: Path) -> None:
+def rehash(folder: Path, changed: Path) -> None:
     """Gives the changed file and the manifest that lists it their hashes."""
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())

@@ -17,6 +17,7 @@ static bool is_channel(const struct value *value)
 static void note_use(struct op *op, void *context)
 {
 	struct end_search *s = context;
+	/* a release only ends what an acquire began */
 	const struct value *used = op->code == OP_RELEASE ? NULL : op_accessed(op);
 	if (!used || used->def || !is_channel(used))
 		return;
@@ -50,7 +51,7 @@ static bool makes_channel(const struct op *op)
 	return op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL;
 }
 
-/* Numbers the channels; returns the numbers that their values had. */
+/* Lends the ids of the channels' values as indices; returns the ids that they had. */
 static int *number_channels(struct arena *arena, const struct block *main, int *channels)
 {
 	int *before;

@@ -1,4 +1,4 @@
-/* In which words a result passes its memory ports. */
+/* Width of the words in which a result leaves through its memory ports. */
 #ifndef STC_STORE_WIDTH_H
 #define STC_STORE_WIDTH_H
 #include "platform/platform.h"

@@ -1,12 +1,12 @@
-/* Masks in the order of a cache whose newest row comes last: the row of the launch follows those
- * of the past.
- *     mask[0] is of the launch's row, mask[n + 1] of past row n
+/* Rotates the masks of a launch of one row: a mask has the fresh row first, a cache whose newest row
+ * is last needs it behind the past ones.
+ *     mask[0] is of the fresh row, mask[n + 1] of past row n
  *     rotated[n] = mask[n + 1] for past rows, rotated[past] = mask[0]
- * A mask that is computed from counters and single numbers is computed anew at the other counter,
- * so no kernel shifts its numbers one by one and the mask can have any number of lanes. */
+ * A mask that is a function of counters and single numbers is recomputed at the other counter, so
+ * no kernel shifts its elements one by one and the mask can have any number of lanes. */
 #include "quantize/quantize_kv_cache.h"
 
-/* nodes of a mask at most */
+/* nodes of a mask at most; a larger one is shifted */
 #define MASK_NODES_MOST 64
 
 /* the mask as a body over the keys in the order of the cache */
@@ -15,41 +15,41 @@ struct rotation {
 	const struct keys *keys;
 	struct body body;
 	VEC(struct value *) operand; /* single numbers; the first one counts the past rows */
-	int own;                     /* node: is it the launch's row? */
-	int place;                   /* node: the key's number in the mask */
+	int fresh;                   /* node: is it the fresh row? */
+	int place;                   /* node: the key's index in the mask */
 };
 
-static int mask_number(struct rotation *r, struct value *value);
+static int mask_node(struct rotation *r, struct value *value);
 
-/* An integer at this number of a constant.  false: it is no such constant. */
-static bool constant_integer(const struct op *op, int64_t number, int64_t *result)
+/* An element of a constant of i1 or i8.  false: it is no such constant. */
+static bool constant_integer(const struct op *op, int64_t index, int64_t *result)
 {
 	const struct attr *dense = attr_get(op, KEY_VALUE);
 	const struct type *scalar = type_scalar(op->result[0]->type);
 	if (!dense || dense->kind != ATTR_DENSE || scalar->kind != TYPE_INTEGER ||
 	        (scalar->width != 1 && scalar->width != 8))
 		return false;
-	*result = ((const signed char *)dense->data)[dense->splat ? 0 : number];
+	*result = ((const signed char *)dense->data)[dense->splat ? 0 : index];
 	return true;
 }
 
-/* A constant that differs at the launch's row only; -1: it differs elsewhere. */
-static int constant_number(struct rotation *r, const struct op *op)
+/* Node: a constant of i1 or i8 whose past rows are alike.  -1: it is none. */
+static int constant_node(struct rotation *r, const struct op *op)
 {
 	struct module *module = r->q->module;
 	const struct type *scalar = type_scalar(op->result[0]->type);
-	int64_t own, past, other;
-	if (!constant_integer(op, 0, &own) || !constant_integer(op, 1, &past))
+	int64_t at_fresh, at_past, other;
+	if (!constant_integer(op, 0, &at_fresh) || !constant_integer(op, 1, &at_past))
 		return -1;
 	for (int64_t n = 2; n < r->keys->extent; n++)
-		if (!constant_integer(op, n, &other) || other != past)
+		if (!constant_integer(op, n, &other) || other != at_past)
 			return -1;
-	int first = body_integer(module, &r->body, scalar, own);
-	int rest = body_integer(module, &r->body, scalar, past);
-	return body_op(module, &r->body, OP_SELECT, scalar, r->own, first, rest);
+	int first = body_integer(module, &r->body, scalar, at_fresh);
+	int rest = body_integer(module, &r->body, scalar, at_past);
+	return body_op(module, &r->body, OP_SELECT, scalar, r->fresh, first, rest);
 }
 
-/* Does the kernel compute one number a key, of the same key's numbers and of single ones? */
+/* Does the kernel compute one element a key, of the same key's elements and of single numbers? */
 static bool is_elementwise(const struct rotation *r, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
@@ -66,8 +66,8 @@ static bool is_elementwise(const struct rotation *r, const struct op *op)
 	return good;
 }
 
-/* Adds what an elementwise kernel computes.  -1: it reads what cannot be rotated. */
-static int kernel_number(struct rotation *r, const struct op *op)
+/* Node: what an elementwise kernel computes.  -1: it reads what cannot be rotated. */
+static int kernel_node(struct rotation *r, const struct op *op)
 {
 	const struct body *from = &op->kernel->update;
 	int *map = ARENA_ARRAY(r->q->module->arena, int, from->count + 1);
@@ -78,7 +78,7 @@ static int kernel_number(struct rotation *r, const struct op *op)
 		for (int k = 0; k < body_arguments(&node); k++)
 			node.argument[k] = map[node.argument[k]];
 		if (node.kind == NODE_OPERAND)
-			map[i] = mask_number(r, op->operand[node.integer]);
+			map[i] = mask_node(r, op->operand[node.integer]);
 		else if (node.kind == NODE_OP && node.code == OP_INDEX)
 			map[i] = r->place;
 		else
@@ -89,7 +89,7 @@ static int kernel_number(struct rotation *r, const struct op *op)
 	return map[from->result];
 }
 
-static int single_number(struct rotation *r, struct value *value)
+static int single_node(struct rotation *r, struct value *value)
 {
 	size_t j = 0;
 	while (j < r->operand.count && r->operand.data[j] != value)
@@ -99,21 +99,23 @@ static int single_number(struct rotation *r, struct value *value)
 	return body_operand(r->q->module, &r->body, type_scalar(value->type), (int)j);
 }
 
-/* Node: the value's number for the key of the iteration.  -1: it is not computed so. */
-static int mask_number(struct rotation *r, struct value *value)
+/* Node: the value's element for the key of the iteration.  -1: it is no function of counters and
+ * single numbers. */
+static int mask_node(struct rotation *r, struct value *value)
 {
 	if (type_elements(value->type) == 1)
-		return single_number(r, value);
+		return single_node(r, value);
 	if (type_elements(value->type) != r->keys->extent || !value->def)
 		return -1;
 	if (value->def->code == OP_CONSTANT)
-		return constant_number(r, value->def);
+		return constant_node(r, value->def);
 	if (value->def->code != OP_KERNEL || !is_elementwise(r, value->def))
 		return -1;
-	return kernel_number(r, value->def);
+	return kernel_node(r, value->def);
 }
 
-/* Nodes of all rotations: which key it is in the mask. */
+/* Adds the nodes `fresh` and `place` of row n of the cache: is it the fresh one, and its index in the
+ * mask. */
 static void add_place(struct rotation *r)
 {
 	struct module *module = r->q->module;
@@ -126,11 +128,11 @@ static void add_place(struct rotation *r)
 		.type = type_integer(module, 1),
 		.argument = { number, past },
 		.integer = CMPI_EQ };
-	r->own = body_add(module, &r->body, same);
+	r->fresh = body_add(module, &r->body, same);
 	int one = body_integer(module, &r->body, index, 1);
 	int next = body_op(module, &r->body, OP_ADDI, index, number, one, 0);
 	int first = body_integer(module, &r->body, index, 0);
-	r->place = body_op(module, &r->body, OP_SELECT, index, r->own, first, next);
+	r->place = body_op(module, &r->body, OP_SELECT, index, r->fresh, first, next);
 }
 
 static struct op *rotated_kernel(struct rotation *r, const struct value *mask)
@@ -148,12 +150,12 @@ static struct op *rotated_kernel(struct rotation *r, const struct value *mask)
 	return op;
 }
 
-/* The mask computed anew. NULL: it is not computed from counters and single numbers. */
+/* The mask recomputed.  NULL: it is no function of counters and single numbers. */
 static struct op *compute_rotated(struct quantizer *q, const struct keys *keys, struct value *mask)
 {
 	struct rotation r = { .q = q, .keys = keys };
 	add_place(&r);
-	int result = mask_number(&r, mask);
+	int result = mask_node(&r, mask);
 	if (result < 0)
 		return NULL;
 	r.body.result = result;
@@ -163,7 +165,7 @@ static struct op *compute_rotated(struct quantizer *q, const struct keys *keys, 
 	return op;
 }
 
-/* The mask's numbers shifted by one. */
+/* The mask's elements shifted by one. */
 static struct op *shift_numbers(struct quantizer *q, const struct keys *keys, struct value *mask)
 {
 	struct module *module = q->module;
@@ -174,7 +176,7 @@ static struct op *shift_numbers(struct quantizer *q, const struct keys *keys, st
 	VEC_PUSH(module->arena, &r.operand, mask);
 	int row = body_operand(module, &r.body, scalar, 1);
 	int other = body_operand(module, &r.body, scalar, 2);
-	r.body.result = body_op(module, &r.body, OP_SELECT, scalar, r.own, row, other);
+	r.body.result = body_op(module, &r.body, OP_SELECT, scalar, r.fresh, row, other);
 	body_remove_dead(module, &r.body);
 	struct op *op = rotated_kernel(&r, mask);
 	struct access *shifted = &op->kernel->operand[2];

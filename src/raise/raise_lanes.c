@@ -11,12 +11,16 @@
 enum { LANES_MOST = 128, DRAIN_CYCLES = 16 };
 /* Choices for the leaf of most work with which those of the others are tried. */
 enum { CHOICES_KEPT = 8 };
-/* A choice that is not the leaf's best one has to save so much by what is known of the others. */
+/* A choice that is not the leaf's fastest replaces the best so far only if the time of all leaves
+ * falls by this share. */
 #define OTHER_SHARE 0.05
-/* What a lane of other loops has to save, of the time of the longest one. */
+/* A lane or a bank is taken only if it saves this share of the time of the longest loop. */
 #define LANE_SHARE 0.0003
-/* Words in which arrays of so many elements are filled; banks of an array. */
-enum { WORD_MOST = 16, WORDS_LEAST = 256, BANKS_MOST = 512 };
+enum {
+	WORD_MOST = 16,    /* elements of a word that fills an array */
+	WORDS_LEAST = 256, /* arrays of fewer elements are filled one by one */
+	BANKS_MOST = 512   /* of an array */
+};
 
 /* Loops with lanes of a leaf. */
 struct lane_choice {
@@ -33,7 +37,6 @@ struct lane_search {
 	const struct poly_leaf *leaf;
 	const struct nest_units *units; /* of the leaves before */
 	int64_t most;                   /* lanes of a loop for which there are operators */
-	double least;                   /* time of the best choice */
 	double lane_time;               /* that a lane has to save */
 	int64_t (*before)[POLY_DIMS];
 	int wanted, kept; /* best choices, the fastest first */
@@ -436,7 +439,8 @@ static void try_choice(struct lane_search *s, const struct lane_choice *choice)
 	s->best[at] = *choice;
 }
 
-/* The lanes that the banks of its arrays demand of the counter; 0: any. */
+/* May the loop over this counter have so many lanes? It is parallel and long enough, and its arrays
+ * can have the banks. */
 static bool may_have(const struct lane_search *s, int counter, int64_t lanes)
 {
 	return s->leaf->parallel[counter] &&
@@ -520,12 +524,12 @@ struct chosen_lanes {
 	double longest, sum; /* of their times */
 };
 
-/* Takes the choice of that rank, or the last one. */
+/* Takes the n-th fastest choice, or the slowest if there are fewer. */
 static void choose_lanes(struct raising *r, struct raise_group *group, struct poly_leaf *leaf,
-        int rank, struct chosen_lanes *chosen)
+        int nth, struct chosen_lanes *chosen)
 {
 	struct lane_search s = {
-		.r = r, .group = group, .leaf = leaf, .units = &chosen->units, .wanted = rank + 1
+		.r = r, .group = group, .leaf = leaf, .units = &chosen->units, .wanted = nth + 1
 	};
 	s.before = arena_alloc(r->arena, sizeof *s.before * (size_t)(r->program.arrays + 1));
 	s.most = most_lanes(r, group->dsp, s.units, leaf);
@@ -653,10 +657,10 @@ static double cycles_of_words(const struct raising *r, const struct raise_group 
 	return cycles;
 }
 
-/* Chooses the lanes of all leaves, that of most work first, of which it takes the choice of that
- * rank. Returns about how many cycles they take. */
-static struct chosen_lanes choose_ranked(
-        struct raising *r, struct raise_group *group, struct poly_schedule *schedule, int rank)
+/* Chooses the lanes of all leaves: of that of most work, the first, the n-th fastest choice. Returns
+ * about how many cycles they take. */
+static struct chosen_lanes choose_with(
+        struct raising *r, struct raise_group *group, struct poly_schedule *schedule, int nth)
 {
 	bool *done = ARENA_ARRAY(r->arena, bool, schedule->leaves);
 	struct chosen_lanes chosen = { .longest = 0 };
@@ -672,7 +676,7 @@ static struct chosen_lanes choose_ranked(
 			                work_of(schedule->leaf[i]) > work_of(schedule->leaf[most])))
 				most = i;
 		done[most] = true;
-		choose_lanes(r, group, schedule->leaf[most], n ? 0 : rank, &chosen);
+		choose_lanes(r, group, schedule->leaf[most], n ? 0 : nth, &chosen);
 	}
 	widen_rows(r, group);
 	chosen.sum += cycles_of_words(r, group);
@@ -686,14 +690,14 @@ static void choose_all(struct raising *r, struct raise_group *group, struct poly
 	double least = HUGE_VAL;
 	for (int i = 0; i < schedule->leaves; i++)
 		before[i] = *schedule->leaf[i];
-	for (int rank = 0; rank <= CHOICES_KEPT; rank++) {
-		bool last = rank == CHOICES_KEPT;
+	for (int nth = 0; nth <= CHOICES_KEPT; nth++) {
+		bool last = nth == CHOICES_KEPT;
 		for (int i = 0; i < schedule->leaves; i++)
 			*schedule->leaf[i] = before[i];
-		struct chosen_lanes chosen = choose_ranked(r, group, schedule, last ? best : rank);
+		struct chosen_lanes chosen = choose_with(r, group, schedule, last ? best : nth);
 		group->used_dsp = cost_of(r, &chosen.units).dsp;
-		if (!last && chosen.sum < (rank ? 1 - OTHER_SHARE : 1) * least) {
-			best = rank;
+		if (!last && chosen.sum < (nth ? 1 - OTHER_SHARE : 1) * least) {
+			best = nth;
 			least = chosen.sum;
 		}
 	}
@@ -713,8 +717,9 @@ static int64_t dsp_of(const struct raising *r, int statement)
 	return dsp;
 }
 
-/* A share of the DSPs by the root of its work, with which what runs one after the other takes least
- * time together, after each statement of the function has those of one iteration. */
+/* DSPs of a group. Each statement of the function first has those of one iteration. The rest is
+ * divided by the square root of the work: so the sum of the times of what runs one after the other
+ * is least. */
 static int64_t share_of(const struct raising *r, int group)
 {
 	double all = 0;

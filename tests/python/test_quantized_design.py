@@ -623,6 +623,17 @@ def test_the_last_sum_of_a_tile_waits_for_no_other(tiles):
         )
 
 
+def roomier_card(folder):
+    """A card on which placement is no reason for fewer loaders."""
+    platform = json.loads((ROOT / "platforms" / "u55c.json").read_text())
+    platform["crossing_wires"]["value"] *= 4
+    for die in platform["dies"]:
+        for part in ("lut", "ff"):
+            die[part]["value"] = die[part]["value"] * 13 // 10
+    (folder / "card.json").write_text(json.dumps(platform))
+    return str(folder / "card.json")
+
+
 def report_of_fewer_multipliers(folder, part, of):
     """Of a small model, 32 tokens a launch, on a card with so many of so many parts of the
     multipliers.
@@ -1237,7 +1248,7 @@ def test_one_layer_takes_chunks_of_a_prompt(core_built, tmp_path):
     [
         ("gemma3", 32, "74828", 16, 20),
         ("gemma3", 32, "84K --engine-pes 8", 10, 8),
-        ("gpt2", 32, "88K", 5, 24),
+        ("gpt2", 32, "88K", 5, 22),
     ],
 )
 def test_a_prompt_in_chunks_through_external_memory(
@@ -1316,7 +1327,7 @@ def test_words_of_rows_come_from_loaders_in_turn(
     lowered = workflow.compile_files(
         case.model,
         replace(case.shape, dynamic_tokens=True),
-        "u55c",
+        roomier_card(tmp_path),
         tmp_path / "design",
         Progress(),
         "w4a8",
