@@ -9,8 +9,8 @@ struct channel_ends {
 	const struct op *writing, *reading; /* and their processes; NULL: there is none */
 };
 
-/* [channels of main, in order]. Uses the ids of the channels' values as indices and puts them back,
- * so one thread at a time may ask of a module. Takes steps linear in the operations of the module and the
+/* [channels of main, in order]. Lends the ids of the channels' values as indices, so one thread at
+ * a time may ask of a module. Takes steps linear in the operations of the module and the
  * arguments of its processes. */
 struct channel_ends *channel_ends_of(struct arena *arena, const struct module *module);
 

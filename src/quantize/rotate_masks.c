@@ -1,5 +1,5 @@
-/* Rotates the masks of a launch of one row: a mask has the fresh row first, a cache whose newest row
- * is last needs it behind the past ones.
+/* Rotates the masks of a launch of one row: a mask has the fresh row first, a cache whose newest
+ * row is last needs it behind the past ones.
  *     mask[0] is of the fresh row, mask[n + 1] of past row n
  *     rotated[n] = mask[n + 1] for past rows, rotated[past] = mask[0]
  * A mask that is a function of counters and single numbers is recomputed at the other counter, so
@@ -114,8 +114,8 @@ static int mask_node(struct rotation *r, struct value *value)
 	return kernel_node(r, value->def);
 }
 
-/* Adds the nodes `fresh` and `place` of row n of the cache: is it the fresh one, and its index in the
- * mask. */
+/* Adds the nodes `fresh` and `place` of row n of the cache: is it the fresh one, and its index in
+ * the mask. */
 static void add_place(struct rotation *r)
 {
 	struct module *module = r->q->module;

@@ -657,8 +657,8 @@ static double cycles_of_words(const struct raising *r, const struct raise_group 
 	return cycles;
 }
 
-/* Chooses the lanes of all leaves: of that of most work, the first, the n-th fastest choice. Returns
- * about how many cycles they take. */
+/* Chooses the lanes of all leaves: of that of most work, the first, the n-th fastest choice.
+ * Returns about how many cycles they take. */
 static struct chosen_lanes choose_with(
         struct raising *r, struct raise_group *group, struct poly_schedule *schedule, int nth)
 {

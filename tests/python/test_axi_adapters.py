@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from conftest import check_adapters, compile_with, stc
+from conftest import check_adapters, compile_with, roomier_card, stc
 
 from streamtensor import core, workflow
 from streamtensor.language import builtin_models, models
@@ -217,7 +217,7 @@ def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, 
     workflow.compile_files(
         model,
         replace(StepShape.of(model.config, "prefill", 1024, 32), argmax=True, dynamic_tokens=True),
-        "u55c",
+        roomier_card(tmp_path),
         tmp_path / "design",
         Progress(),
         "w4a8",

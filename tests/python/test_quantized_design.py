@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from conftest import check_adapters, compile_with, host_of, small_case, stc
+from conftest import check_adapters, compile_with, host_of, roomier_card, small_case, stc
 from safetensors.torch import save_file
 from torch import nn
 from transformers.pytorch_utils import Conv1D
@@ -621,17 +621,6 @@ def test_the_last_sum_of_a_tile_waits_for_no_other(tiles):
             )
             == 2
         )
-
-
-def roomier_card(folder):
-    """A card on which placement is no reason for fewer loaders."""
-    platform = json.loads((ROOT / "platforms" / "u55c.json").read_text())
-    platform["crossing_wires"]["value"] *= 4
-    for die in platform["dies"]:
-        for part in ("lut", "ff"):
-            die[part]["value"] = die[part]["value"] * 13 // 10
-    (folder / "card.json").write_text(json.dumps(platform))
-    return str(folder / "card.json")
 
 
 def report_of_fewer_multipliers(folder, part, of):

@@ -127,7 +127,7 @@ def test_other_levels_and_too_many_iterations_are_refused(design):
         (r"(\{value = )8( : index\})", r"\g<1>-8\2", "a loop of -8 iterations"),
         (r"(stream.pipeline = )1 ", r"\g<1>0 ", "stream.pipeline is not positive"),
         (r"(stream.channel = )1 ", r"\g<1>99 ", "is on memory channel 99"),
-        (r'(stream.style = ")stp', r"\1now", "stream.style is 'now'"),
+        (r'(stream.style = ")(?:stp|flp)', r"\1now", "stream.style is 'now'"),
         (
             r'"func.call"\(([^)]*)\) \{callee = @(\w+)\} : \(([^)]*)\) -> \(\)\n',
             r"\g<0>\g<0>",

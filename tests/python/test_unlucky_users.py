@@ -4,6 +4,7 @@ code of others runs, and no number is wrong.
 """
 
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -295,7 +296,8 @@ def test_a_signal_leaves_nothing(tmp_path, number):
 def test_the_end_of_a_terminal_leaves_nothing_of_a_model(tmp_path):
     words = ["export", ROOT / "examples/tiny-gpt2", "--context", "16", "-o", tmp_path / "out"]
     command = [sys.executable, "-m", "streamtensor", *map(str, words)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
+    heeds = functools.partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)  # under nohup, too
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeds) as child:
         for line in child.stderr:
             if line == "streamtensor: export\n":
                 child.send_signal(signal.SIGHUP)

@@ -2,6 +2,7 @@
  * square 100 words, store. */
 #include "report/report.h"
 #include "import/import.h"
+#include "predict/images.h"
 #include <cjson/cJSON.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -291,6 +292,19 @@ static void too_large_is_refused(void **state)
 	        strstr(session->diag.entry[0].message, "2 memory ports, 1 more than the 1"));
 }
 
+/* Three images whose results follow each other much faster than the busiest process takes an image
+ * have waited: an image's interval is its share of the launch. */
+static void results_wait_for_other_images(void **state)
+{
+	(void)state;
+	const struct image_times waited = { .first = 711, .interval = 2 };
+	struct image_times found = image_times_of(waited, 3, 831, 399);
+	assert_true(found.together && found.first == 711 && found.interval == 277);
+	const struct image_times followed = { .first = 581, .interval = 130 };
+	found = image_times_of(followed, 3, 780, 399);
+	assert_true(!found.together && found.first == 581 && found.interval == 133);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_session, close_session)
@@ -303,6 +317,7 @@ int main(void)
 		TEST(answers_name_the_limit),
 		TEST(page_holds_the_figures),
 		TEST(too_large_is_refused),
+		TEST(results_wait_for_other_images),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
