@@ -248,10 +248,7 @@ def test_a_target_takes_fewer_operators(tmp_path):
     target = fast["latency_ms"] * 1.2
     stc("compile", MLP, "--platform", "u55c", "--target-ms", target, "-o", design)
     found = report(design)
-    assert (
-        found["latency_ms"] <= target
-        and found["resources"]["dsp"] < fast["resources"]["dsp"]
-    )
+    assert found["latency_ms"] <= target and found["resources"]["dsp"] < fast["resources"]["dsp"]
 
 
 def test_a_long_search_is_no_worse(tmp_path):
