@@ -121,7 +121,7 @@ def test_a_fault_in_the_text_of_a_kernel_is_located(made, layer, tmp_path):
     assert "y.write(" in body
     body = body.replace("y.write(", "seeded(y, ")
     source.write_text(before + SEEDED + begin + body + end + behind)
-    recorded_run.sign(folder, source)
+    recorded_run.rehash(folder, source)
     with streamtensor.load(folder) as faulty:
         faulty._module, faulty._again = design._module, design._again
         found = faulty.compare(X)
