@@ -70,6 +70,19 @@ def filtered(x):
 
 
 ROWS = {
+    "labels": [
+        (
+            lambda x, labels: [
+                F.multilabel_margin_loss(x, labels, reduction=each)
+                for each in ("none", "mean", "sum")
+            ],
+            MATRIX,
+            torch.tensor(
+                [[3, 0, -1, 1, 2, 5], [-1, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]]
+                + [[2, 2, 1, -1, 0, 0]]
+            ),
+        ),
+    ],
     "complex": [
         (rotated, MATRIX),
         (filtered, MATRIX),
@@ -184,6 +197,15 @@ ROWS = {
         (lambda x: (*x.max(1), *x.min(0, keepdim=True)), TIES),
         (lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0, 2.0]), right=True), TIES),
         (lambda limits, x: torch.searchsorted(limits.cumsum(1), x), TIES.abs(), (2, 3)),
+        (
+            lambda limits, x: [
+                torch.searchsorted(limits, each, right=right)
+                for right in (False, True)
+                for each in (x, x[1], 2.0)
+            ],
+            torch.tensor([1.0, 2, 2, 3]),
+            torch.tensor([2.0, torch.nan, torch.inf, -torch.inf]),
+        ),
         (lambda x: x.cumprod(1), MATRIX),
         (lambda x: (*x.cummax(1), *x.cummin(0)), TIES),
         (lambda x: x.logcumsumexp(1), MATRIX),

@@ -49,6 +49,7 @@ def table() -> dict:
             _REDUCTIONS[reduce],
         ),
         _aten.index_reduce.default: _index_reduce,
+        _aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         _aten.masked_scatter.default: _masked_scatter,
         _aten._embedding_bag.default: _embedding_bag,
         _aten._embedding_bag_forward_only.default: _embedding_bag,
@@ -117,6 +118,23 @@ def _named_norm(x, ord, dim=None, keepdim=False, *, dtype=None):
     if ord != "fro":
         return NotImplemented  # of singular values
     return _vector_norm(x, 2, dim, keepdim, dtype=dtype)
+
+
+def _multilabel_margin_loss(x, target, reduction):
+    """The targets of a row end at the first negative one."""
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1, x.shape[-1])
+    count = rows.shape[-1]
+    is_valid = (labels < 0).cumsum(1) == 0
+    named = is_valid.unsqueeze(-1) & (labels.unsqueeze(-1) == torch.arange(count))
+    is_target = named.any(1)
+    aims = torch.where(named, rows.unsqueeze(1), 0.0).sum(-1)
+    margins = torch.relu(1 - aims.unsqueeze(-1) + rows.unsqueeze(1))
+    counted = is_valid.unsqueeze(-1) & ~is_target.unsqueeze(1)
+    found = torch.where(counted, margins, 0.0).sum((1, 2)) / count
+    found = found.reshape(x.shape[:-1])
+    if reduction:
+        found = found.mean() if reduction == 1 else found.sum()
+    return found, is_target.reshape(target.shape).to(x.dtype)
 
 
 def _pdist(x, p=2.0):

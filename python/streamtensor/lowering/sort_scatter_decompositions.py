@@ -48,6 +48,9 @@ def _table() -> dict:
         _aten.nanmedian.dim: lambda x, dim, keepdim=False: _median(x, dim, keepdim, True),
         _aten.nanmedian.default: lambda x: _median(x.flatten(), skips_nan=True)[0],
         _aten.searchsorted.Tensor: _searchsorted,
+        _aten.searchsorted.Scalar: lambda limits, x, **options: _searchsorted(
+            limits, torch.full((), x), **options
+        ),
         _aten.bucketize.Tensor: lambda x, limits, **options: _searchsorted(limits, x, **options),
         _aten.cumprod.default: _cumprod,
         _aten.cummax.default: _cummax,
@@ -162,12 +165,12 @@ def _median(x, dim=0, keepdim=False, skips_nan=False):
 
 
 def _searchsorted(limits, x, *, out_int32=False, right=False, side=None, sorter=None):
-    """The number of limits below each element."""
+    """The number of limits below each element; all are below NaN."""
     if sorter is not None:
         return NotImplemented
-    one, other = limits.unsqueeze(-2), x.unsqueeze(-1)
-    below = one <= other if right or side == "right" else one < other
-    return below.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+    one, other = limits if limits.ndim == 1 else limits.unsqueeze(-2), x.unsqueeze(-1)
+    above = one > other if right or side == "right" else one >= other
+    return (~above).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
 
 
 def _prefix_mask(x, dim, rest):
