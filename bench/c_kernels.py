@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import ROOT, script_arguments, stc
+from common import ROOT, print_rows, script_arguments, stc
 from dense import write_platform
 
 RESULTS = ROOT / "bench" / "results" / "c_kernels.md"
@@ -107,14 +107,10 @@ def main():
     unknown = set(names[1:]) - set(BOUNDS)
     if unknown:
         sys.exit(f"no kernel {min(unknown)}; there are {', '.join(BOUNDS)}")
-    table = []
     with tempfile.TemporaryDirectory() as scratch:
         platform = write_platform(Path(scratch))
-        for name in names[1:] or BOUNDS:
-            table.append(row(folder, name, Path(scratch), platform))
-            print(table[-1], flush=True)
-    if "--write" in words:
-        RESULTS.write_text("\n".join([*HEAD, *table]) + "\n")
+        rows = (row(folder, name, Path(scratch), platform) for name in names[1:] or BOUNDS)
+        print_rows(HEAD, rows, RESULTS if "--write" in words else None)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import ROOT, script_arguments, stc
+from common import ROOT, print_rows, script_arguments, stc
 from dense import ON_CHIP
 
 RESULTS = ROOT / "bench" / "results" / "poster.md"
@@ -83,15 +83,14 @@ def main():
     unknown = set(names) - set(KERNELS)
     if unknown:
         sys.exit(f"no kernel {min(unknown)}; there are {', '.join(KERNELS)}")
-    table = []
     with tempfile.TemporaryDirectory() as scratch:
         platform = write_platform(Path(scratch))
-        for name in names or KERNELS:
-            for free in ((), ("--reassociate",)):
-                table.append(row(name, free, Path(scratch), platform))
-                print(table[-1], flush=True)
-    if "--write" in words:
-        RESULTS.write_text("\n".join([*HEAD, *table]) + "\n")
+        rows = (
+            row(name, free, Path(scratch), platform)
+            for name in names or KERNELS
+            for free in ((), ("--reassociate",))
+        )
+        print_rows(HEAD, rows, RESULTS if "--write" in words else None)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
  * FIFO may be short if no other path leads from its reader back to its writer. The largest come
  * first, because each choice may exclude others. */
 #include "fifo/fifo.h"
+#include "ir/channel_ends.h"
 #include <stdlib.h>
 
 /* The channel of the same number. */
@@ -65,8 +66,9 @@ struct use_search {
 static void note_use(struct op *op, void *context)
 {
 	const struct use_search *s = context;
-	const struct value *channel = op->code == OP_RELEASE ? NULL : op_accessed(op);
-	if (!channel || channel->def || channel->type->kind == TYPE_MEMREF)
+	bool writes;
+	const struct value *channel = channel_used(op, &writes);
+	if (!channel)
 		return;
 	struct argument_use *use = &s->use[channel->index];
 	int *loop = s->in_layer ? &use->inner : &use->outer;
@@ -75,7 +77,7 @@ static void note_use(struct op *op, void *context)
 	*(s->in_layer ? &use->in_layer_scattered : &use->scattered) |= again || outside;
 	*loop = s->loop >= 0 ? s->loop : *loop;
 	use->in_layer |= s->in_layer;
-	use->writes |= op->code == OP_PUSH || text_same(attr_text_or(op, KEY_SIDE, ""), "write");
+	use->writes |= writes;
 }
 
 /* Walks the operations of the block, loop by loop; returns the number of its loops. */

@@ -14,15 +14,22 @@ static bool is_channel(const struct value *value)
 	return value->type->kind == TYPE_FIFO || value->type->kind == TYPE_BLOCKS;
 }
 
+const struct value *channel_used(const struct op *op, bool *writes)
+{
+	const struct value *used = op->code == OP_RELEASE ? NULL : op_accessed(op);
+	if (!used || used->def || !is_channel(used))
+		return NULL;
+	*writes = op->code == OP_PUSH || text_same(attr_text_or(op, KEY_SIDE, NULL), "write");
+	return used;
+}
+
 static void note_use(struct op *op, void *context)
 {
 	struct end_search *s = context;
-	/* a release only ends what an acquire began */
-	const struct value *used = op->code == OP_RELEASE ? NULL : op_accessed(op);
-	if (!used || used->def || !is_channel(used))
-		return;
-	bool writes = op->code == OP_PUSH || text_same(attr_text_or(op, KEY_SIDE, NULL), "write");
-	*(writes ? &s->written[used->index] : &s->read[used->index]) = true;
+	bool writes;
+	const struct value *used = channel_used(op, &writes);
+	if (used)
+		*(writes ? &s->written[used->index] : &s->read[used->index]) = true;
 }
 
 static void add_call(struct end_search *s)

@@ -13,5 +13,8 @@ struct channel_ends {
  * a time may ask of a module. Takes steps linear in the operations of the module and the
  * arguments of its processes. */
 struct channel_ends *channel_ends_of(struct arena *arena, const struct module *module);
+/* The channel, an argument of the process, that the operation uses, and whether it writes it; NULL:
+ * none, as of a release, which only ends what an acquire began. */
+const struct value *channel_used(const struct op *op, bool *writes);
 
 #endif
