@@ -202,19 +202,42 @@ bool node_same(const struct node *left, const struct node *right)
 	        !memcmp(&left->real, &right->real, sizeof left->real);
 }
 
+void body_reserve(struct module *module, struct body *body, int count)
+{
+	struct node *larger = ARENA_ARRAY(module->arena, struct node, body->count + count);
+	if (body->count)
+		memcpy(larger, body->node, sizeof *larger * (size_t)body->count);
+	body->node = larger;
+}
+
+/* The place of the node, or else of the one behind the last. */
+static int place_of_node(const struct body *body, const struct node *node)
+{
+	int place = 0;
+	while (place < body->count && !node_same(&body->node[place], node))
+		place++;
+	return place;
+}
+
+int body_append(struct body *body, struct node node)
+{
+	node = plain(&node);
+	int place = place_of_node(body, &node);
+	if (place == body->count)
+		body->node[body->count++] = node;
+	return place;
+}
+
 /* Never appends in place: bodies are copied by assignment and may share their nodes. */
 int body_add(struct module *module, struct body *body, struct node node)
 {
 	node = plain(&node);
-	for (int i = 0; i < body->count; i++)
-		if (node_same(&body->node[i], &node))
-			return i;
-	struct node *larger = ARENA_ARRAY(module->arena, struct node, body->count + 1);
-	if (body->count)
-		memcpy(larger, body->node, sizeof *larger * (size_t)body->count);
-	larger[body->count] = node;
-	body->node = larger;
-	return body->count++;
+	int place = place_of_node(body, &node);
+	if (place == body->count) {
+		body_reserve(module, body, 1);
+		body->node[body->count++] = node;
+	}
+	return place;
 }
 
 static bool names_operand(const struct node *node)
@@ -226,6 +249,7 @@ int body_import(struct module *module, struct body *into, const struct body *fro
         const int *operand_map, int accumulator)
 {
 	int *place = ARENA_ARRAY(module->arena, int, from->count);
+	body_reserve(module, into, from->count);
 	for (int i = 0; i < from->count; i++) {
 		struct node node = from->node[i];
 		if (node.kind == NODE_ACCUMULATOR && accumulator >= 0) {
@@ -236,7 +260,7 @@ int body_import(struct module *module, struct body *into, const struct body *fro
 			node.argument[k] = place[node.argument[k]];
 		if (names_operand(&node) && operand_map)
 			node.integer = operand_map[node.integer];
-		place[i] = body_add(module, into, node);
+		place[i] = body_append(into, node);
 	}
 	return place[from->result];
 }

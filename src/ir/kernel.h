@@ -182,6 +182,10 @@ int kernel_inner_reduction(const struct kernel *kernel);
 bool node_same(const struct node *left, const struct node *right);
 /* adds a node unless an equal one exists; returns its index */
 int body_add(struct module *module, struct body *body, struct node node);
+/* Gives the body nodes of its own, with memory for so many more; body_append adds one of these as
+ * body_add does, without a copy of the others. */
+void body_reserve(struct module *module, struct body *body, int count);
+int body_append(struct body *body, struct node node);
 /* copies the nodes of `from`; operand j becomes operand_map[j]; accumulator: node of `into` that
  * replaces ACCUMULATOR, or -1 to keep it. Returns the node of the result */
 int body_import(struct module *module, struct body *into, const struct body *from,

@@ -20,6 +20,7 @@ int body_rewrite(
         struct module *module, struct body *into, const struct body *from, struct body_map map)
 {
 	int *place = ARENA_ARRAY(module->arena, int, from->count);
+	body_reserve(module, into, from->count);
 	for (int i = 0; i < from->count; i++) {
 		struct node node = from->node[i];
 		place[i] = replacement(&node, map);
@@ -27,7 +28,7 @@ int body_rewrite(
 			continue;
 		for (int k = 0; k < body_arguments(&node); k++)
 			node.argument[k] = place[node.argument[k]];
-		place[i] = body_add(module, into, node);
+		place[i] = body_append(into, node);
 	}
 	return place[from->result];
 }
