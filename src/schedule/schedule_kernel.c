@@ -393,8 +393,11 @@ struct schedule schedule_kernel(struct module *module, const struct op *op,
 		return schedule_listed(module, op, most_lanes);
 	struct schedule schedule =
 	        schedule_within(module, op, operand_location, is_only_stored, most_lanes);
-	while (schedule.lanes > 1 && !schedule_fits(module, op, &schedule))
-		schedule = schedule_within(
-		        module, op, operand_location, is_only_stored, schedule.lanes / 2);
+	/* a reduction of one word has more lanes than it may have otherwise */
+	while (schedule.lanes > 1 && !schedule_fits(module, op, &schedule)) {
+		most_lanes = (schedule.lanes < most_lanes ? schedule.lanes : most_lanes) / 2;
+		schedule =
+		        schedule_within(module, op, operand_location, is_only_stored, most_lanes);
+	}
 	return schedule;
 }

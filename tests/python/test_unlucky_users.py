@@ -87,6 +87,30 @@ SMALL = """func.func @main(%x: tensor<4xf32> {stream.name = "NAME", stream.role 
 """
 
 
+# A sum of 64 terms, one of them read backwards; 33 sums have no lanes of a power of two.
+BACKWARDS = """func.func @main(%x: tensor<64xf32> {stream.name = "x", stream.role = "input"},
+    %w: tensor<64x33xf32> {stream.name = "w", stream.role = "input"})
+    -> (tensor<33xf32> {stream.name = "y", stream.role = "output"}) {
+  %last = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<33xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<33xf32>) -> tensor<33xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%w : tensor<64x33xf32>) outs(%z : tensor<33xf32>) {
+    ^bb0(%a: f32, %sum: f32):
+      %j = linalg.index 1 : index
+      %from = arith.subi %last, %j : index
+      %b = tensor.extract %x[%from] : tensor<64xf32>
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %sum, %p : f32
+      linalg.yield %s : f32
+  } -> tensor<33xf32>
+  return %y : tensor<33xf32>
+}
+"""
+
+
 def _limited(limits: dict, *words, cwd=None):
     def before():
         for name, most in limits.items():
@@ -383,6 +407,20 @@ def test_the_largest_file_is_a_full_disk(tmp_path):
     )
     _refused(done, "cannot be written")
     assert [path.name for path in tmp_path.iterdir()] == ["m.mlir"]
+
+
+def test_a_schedule_that_does_not_fit_is_not_tried_again(tmp_path):
+    (tmp_path / "m.mlir").write_text(BACKWARDS)
+    out = tmp_path / "out"
+    words = "compile", tmp_path / "m.mlir", "--platform", "u55c", "-o", out
+    done = _limited({"RLIMIT_AS": 1 << 30}, *words)
+    assert done.returncode == 0, done.stderr
+    x, w = numpy.arange(64, dtype="f4"), numpy.arange(64 * 33, dtype="f4").reshape(64, 33) % 7
+    numpy.save(tmp_path / "x.npy", x)
+    numpy.save(tmp_path / "w.npy", w)
+    files = [f"--in=x={tmp_path}/x.npy", f"--in=w={tmp_path}/w.npy", f"--out=y={tmp_path}/y.npy"]
+    stc("run", out, *files)
+    assert (numpy.load(tmp_path / "y.npy") == x[::-1] @ w).all()
 
 
 @pytest.mark.parametrize("step", [2500, pytest.param(250, marks=pytest.mark.long)])

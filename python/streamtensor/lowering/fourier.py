@@ -85,11 +85,25 @@ def from_half(re, im, dim: int, count: int):
     """The real inverse transform of the first half of a spectrum, without a factor."""
     half = count // 2 + 1
     re, im = (resized(each, dim, half) for each in (re, im))
+    if count <= _LARGEST_MATRIX:
+        return _from_half_directly(re, im, dim, count)
     im = torch.zeros_like(re) if im is None else im
     others = count - half
     re = torch.cat([re, re.narrow(dim, 1, others).flip(dim)], dim)
     im = torch.cat([im, -im.narrow(dim, 1, others).flip(dim)], dim)
     return transform(re, im, dim, True)[0]
+
+
+def _from_half_directly(re, im, dim: int, count: int):
+    """All but the first, and of an even length the middle, stand for two of the spectrum."""
+    half = re.shape[dim]
+    place = torch.arange(half)
+    twice = torch.where((place == 0) | (2 * place == count), 1.0, 2.0).to(re.dtype)
+    roots = _roots(_outer(half, count), count, -1, re.dtype)
+    cosine, sine = (twice.unsqueeze(-1) * each for each in roots)
+    found = re.movedim(dim, -1) @ cosine
+    found = found if im is None else found + im.movedim(dim, -1) @ sine
+    return found.movedim(-1, dim)
 
 
 def factor(mode, count: int, inverse: bool) -> float:
