@@ -10,7 +10,10 @@
 /* maximum steps of a process: enough for 16 layers of 128 tokens, walked one by one */
 #define STEPS_MOST (1 << 19)
 #define LEVELS 48          /* maximum loop depth */
-#define STRETCHES_LEAST 16 /* minimum per pipelined loop of a process with many */
+#define STRETCHES_LEAST 16 /* minimum per pipelined loop of a process with many, */
+/* and of all those of a process: with more of them, as of blocks of a long context, each is one
+ * stretch or a few */
+#define STRETCHES_PROCESS 8192
 
 struct built_pipe {
 	const struct op *loop;
@@ -510,6 +513,16 @@ static int64_t count_pipes(const struct token_builder *b, const struct block *bl
 	return count;
 }
 
+/* Stretches of each of so many pipelined loops. */
+static int64_t stretches_of(int64_t wanted, int64_t pipes)
+{
+	int64_t each = 2 * wanted / (1 + pipes);
+	int64_t least = STRETCHES_PROCESS / (1 + pipes);
+	least = least < STRETCHES_LEAST ? least : STRETCHES_LEAST;
+	least = least > 1 ? least : 1;
+	return each > least ? each : least;
+}
+
 static bool build_process(struct token_builder *b)
 {
 	const struct op *function =
@@ -522,8 +535,7 @@ static bool build_process(struct token_builder *b)
 	b->pipes.count = b->accesses.count = 0;
 	b->process->ports = b->call->operands;
 	number_counts(b, function->region[0]);
-	b->stretches = 2 * b->detail.stretches / (1 + count_pipes(b, function->region[0]));
-	b->stretches = b->stretches > STRETCHES_LEAST ? b->stretches : STRETCHES_LEAST;
+	b->stretches = stretches_of(b->detail.stretches, count_pipes(b, function->region[0]));
 	if (!add_wait(b, PROCESS_CYCLES / 2) || !build_block(b, function->region[0]) ||
 	        !add_wait(b, PROCESS_CYCLES - PROCESS_CYCLES / 2))
 		return false;
