@@ -130,10 +130,11 @@ static void take(struct trimming *t, int64_t *depth)
 		copy(t, depth, t->trial);
 }
 
-static bool worth(const struct trimming *t, int number, const int64_t *depth)
+/* bytes: of all FIFOs */
+static bool worth(const struct trimming *t, int number, const int64_t *depth, int64_t bytes)
 {
 	int64_t gain = (depth[number] - least_of(t, number)) * t->network->fifo[number].word_bytes;
-	return t->simulated || gain > fifo_bytes(t->network, depth) / WORTH;
+	return t->simulated || gain > bytes / WORTH;
 }
 
 /* Near the geometric mean: most depths that are needed are far below the first ones. */
@@ -234,6 +235,7 @@ static struct search_item *search_order(const struct trimming *t, const int64_t 
 static int least_known(const struct trimming *t, const int64_t *low, const int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
+	int64_t all = fifo_bytes(n, depth);
 	int64_t most = 0;
 	int best = -1;
 	for (int i = 0; i < n->count; i++) {
@@ -241,7 +243,7 @@ static int least_known(const struct trimming *t, const int64_t *low, const int64
 		        best >= 0 && from_memory(&n->fifo[i]) && !from_memory(&n->fifo[best]);
 		bool is_first =
 		        best >= 0 && from_memory(&n->fifo[best]) && !from_memory(&n->fifo[i]);
-		int64_t bytes = is_sought(t, i) && worth(t, i, depth)
+		int64_t bytes = is_sought(t, i) && worth(t, i, depth, all)
 		        ? unknown(t, i, low[i], depth) * n->fifo[i].word_bytes
 		        : 0;
 		if (bytes && !is_last && (is_first || bytes > most)) {
@@ -283,7 +285,8 @@ static void shrink_in_order(struct trimming *t, int order, int64_t *depth)
 {
 	struct search_item *search_item = search_order(t, depth, order);
 	for (int i = 0; i < t->network->count; i++)
-		if (is_sought(t, search_item[i].number) && worth(t, search_item[i].number, depth))
+		if (is_sought(t, search_item[i].number) &&
+		        worth(t, search_item[i].number, depth, fifo_bytes(t->network, depth)))
 			shrink(t, search_item[i].number, depth);
 }
 

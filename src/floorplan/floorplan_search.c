@@ -13,8 +13,10 @@
 #define SAME 1e-9              /* overflows that differ by less are equal */
 #define ROUNDED 1e-12          /* more than sums of overflows in different order differ by */
 #define PERTURBATIONS 32       /* restarts, while nothing fits, */
-#define PERTURBATIONS_NEAR 256 /* or so many, if the overflow is small: */
-#define NEARLY 0.1             /* at most this */
+#define PERTURBATIONS_NEAR 256 /* or so many, if the overflow is small, */
+/* but so few of many items that their first passes look at no more items than this */
+#define PERTURBATION_STEPS ((int64_t)1 << 25)
+#define NEARLY 0.1             /* it is small up to this */
 #define PERTURBED_ITEMS 8      /* items that a restart moves */
 
 /* Resources of a die. */
@@ -369,6 +371,15 @@ static void start_in_order(const struct floorplan_problem *problem, int *die, bo
 		}
 }
 
+/* Restarts that are worth their time. */
+static int restarts(const struct floorplan_problem *problem, double overflow)
+{
+	int64_t items = problem->items ? problem->items : 1;
+	int64_t most = PERTURBATION_STEPS / (items * items);
+	int64_t wanted = overflow > NEARLY ? PERTURBATIONS : PERTURBATIONS_NEAR;
+	return (int)(wanted < most ? wanted : most);
+}
+
 /* Restarts from the best placement with a few items moved at random, which can exchange items that
  * fill a die for items that use its wires; no single move does that. */
 struct floorplan_cost floorplan_perturb(const struct floorplan_problem *problem, int *die)
@@ -376,8 +387,7 @@ struct floorplan_cost floorplan_perturb(const struct floorplan_problem *problem,
 	struct floorplan_cost best = floorplan_cost(problem, die);
 	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	uint64_t random = RANDOM_SEED;
-	for (int i = 0; i < (best.overflow > NEARLY ? PERTURBATIONS : PERTURBATIONS_NEAR) &&
-	        problem->items && best.overflow > 0;
+	for (int i = 0; problem->items && best.overflow > 0 && i < restarts(problem, best.overflow);
 	        i++) {
 		memcpy(trial, die, sizeof *die * (size_t)problem->items);
 		for (int t = 0; t < PERTURBED_ITEMS; t++) {
