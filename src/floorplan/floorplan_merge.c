@@ -8,9 +8,10 @@
  * list that begins with its root. */
 struct groups {
 	const struct floorplan_problem *problem;
-	int *parent, *next, *last; /* [items] next: -1: none; last: of a root, the end of its list */
-	int64_t *bits;             /* [items] 0; of a neighbour while neighbours are compared */
-	int *edge;                 /* [edges] scratch */
+	int *parent, *next,
+	        *last; /* [items] next: -1: none; last: of a root, the end of its list */
+	int64_t *bits; /* [items] 0; of a neighbour while neighbours are compared */
+	int *edge;     /* [edges] scratch */
 };
 
 static int root_of(const int *parent, int item)
@@ -111,8 +112,8 @@ static struct edge_table edge_table_new(struct arena *arena, int edges)
 }
 
 /* Adds the bits to the edge between these items, or a new one. */
-static void add_edge(struct edge_table *table, struct floorplan_problem *problem,
-        struct floorplan_edge edge)
+static void add_edge(
+        struct edge_table *table, struct floorplan_problem *problem, struct floorplan_edge edge)
 {
 	uint64_t ends = (uint64_t)edge.from * (uint64_t)problem->items + (uint64_t)edge.to;
 	int *first = &table->first[ends % (uint64_t)table->size];

@@ -16,8 +16,8 @@
 #define PERTURBATIONS_NEAR 256 /* or so many, if the overflow is small, */
 /* but so few of many items that their first passes look at no more items than this */
 #define PERTURBATION_STEPS ((int64_t)1 << 25)
-#define NEARLY 0.1             /* it is small up to this */
-#define PERTURBED_ITEMS 8      /* items that a restart moves */
+#define NEARLY 0.1        /* it is small up to this */
+#define PERTURBED_ITEMS 8 /* items that a restart moves */
 
 /* Resources of a die. */
 struct die_filling {

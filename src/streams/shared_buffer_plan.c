@@ -29,6 +29,9 @@ struct reader_search {
 	int number;
 	const struct op *early; /* reader A */
 	int early_operand;
+	/* the block that was looked at last, and whether it holds loops */
+	const struct block *block;
+	bool loops;
 };
 
 static int64_t guarded_trip(
@@ -209,17 +212,26 @@ static int find_service_rounds(
 	return deferred;
 }
 
+static bool holds_loops(struct reader_search *s, const struct block *block)
+{
+	if (s->block == block)
+		return s->loops;
+	s->block = block;
+	s->loops = false;
+	for (const struct op *op = block->first; op; op = op->next)
+		s->loops |= op->code == OP_FOR;
+	return s->loops;
+}
+
 /* Are all readers, and all ops between them, in the block of the value? */
-static bool is_one_block(const struct value *value, const struct stream_readers *readers)
+static bool is_one_block(
+        struct reader_search *s, const struct value *value, const struct stream_readers *readers)
 {
 	const struct block *home = value->def ? value->def->parent : value->block;
 	for (size_t i = 0; i < readers->list.count; i++)
 		if (readers->list.data[i].op->parent != home)
 			return false;
-	for (const struct op *op = home->first; op; op = op->next)
-		if (op->code == OP_FOR)
-			return false;
-	return true;
+	return !holds_loops(s, home);
 }
 
 /* Does the converter hold a whole tensor, for readers in the same block? */
@@ -316,7 +328,7 @@ static bool plan_ordered_buffer(
 	list_final_readers(s, readers, false, &all);
 	bool in_producer = is_in_accumulators(value, &all);
 	size_t least = in_producer ? 2 : 3;
-	if (all.list.count < least || !is_one_block(value, &all))
+	if (all.list.count < least || !is_one_block(s, value, &all))
 		return false;
 	all = ordered_readers(s, &all);
 	bool fit = (in_producer ? stream_bytes(value->type) >= DRAIN_MIN_BYTES
@@ -411,7 +423,8 @@ static bool plan_reordered_buffer(
 	bool reordered = drained;
 	for (size_t i = 0; i < all.list.count; i++)
 		reordered = reordered || !lanes_fit(s->module, value->type, wanted_by(&all, i));
-	if (!reordered || stream_bytes(value->type) < DRAIN_MIN_BYTES || !is_one_block(value, &all))
+	if (!reordered || stream_bytes(value->type) < DRAIN_MIN_BYTES ||
+	        !is_one_block(s, value, &all))
 		return false;
 	all = ordered_readers(s, &all);
 	all.service_round = ARENA_ARRAY(arena, int64_t, all.list.count);
@@ -435,7 +448,7 @@ static void plan_value(struct reader_search *s, const struct value *value)
 	struct stream_readers *readers = value->data;
 	if (readers)
 		readers->deferred = NULL;
-	if (readers && is_one_block(value, readers) && !plan_reordered_buffer(s, value, readers))
+	if (readers && is_one_block(s, value, readers) && !plan_reordered_buffer(s, value, readers))
 		plan_ordered_buffer(s, value, readers);
 }
 
@@ -457,7 +470,7 @@ static void plan_load(struct reader_search *s, const struct value *value)
 	struct stream_readers *readers = value->data;
 	struct stream_readers all = { .loads = true };
 	list_final_readers(s, readers, false, &all);
-	if (!is_one_block(value, &all))
+	if (!is_one_block(s, value, &all))
 		return;
 	struct stream_readers ordered = ordered_readers(s, &all);
 	all.list = ordered.list;
