@@ -1,8 +1,9 @@
 """Writes the modules that growth.py measures: growth_modules.py FOLDER SIZES [NAME ...]
 
-SIZES is a list with commas; "": those of the table. It writes FOLDER/index.json, a list of [name,
-size, file]. A program of its own, because the peak memory of a process counts what the one that
-starts it holds.
+SIZES is a list with commas; "": those of the table. It writes FOLDER/index.json, a list of objects:
+name, size, file (null, with a message: refused), bytes that are read and written at least, and
+terms, the products of matrix products and convolutions. A program of its own, because the peak
+memory of a process counts what the one that starts it holds.
 """
 
 import json
@@ -17,6 +18,8 @@ sys.path.insert(0, str(ROOT / "python"))
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import streamtensor  # noqa: E402
 
@@ -102,7 +105,7 @@ def _layers(count: int, width: int = 32, rows: int = 4):
 
 
 VECTORS, SQUARES = (1 << 18, 1 << 22, 1 << 26), (512, 2048, 8192)
-IMAGES, PRODUCTS = (64, 256, 1024), (64, 128, 256)
+IMAGES, PRODUCTS = (64, 256, 1024), (128, 512, 2048)
 OPERATORS = {
     "relu": (_of(torch.relu, _vector), VECTORS),
     "add": (_of(torch.add, _vector, _vector), VECTORS),
@@ -120,12 +123,12 @@ OPERATORS = {
     "softmax of rows": (_of(lambda x: x.softmax(1), _square), SQUARES),
     "cumsum": (_of(lambda x: x.cumsum(0), _vector), VECTORS),
     "cumprod": (_of(lambda x: x.cumprod(0), _vector), VECTORS),
-    "cumsum of rows": (_of(lambda x: x.cumsum(1), _square), (256, *SQUARES)),
+    "cumsum of rows": (_of(lambda x: x.cumsum(1), _square), SQUARES),
     "transpose": (_of(lambda x: x.t().contiguous(), _square), SQUARES),
     "concat": (_of(lambda x, y: torch.cat((x, y), 1), _square, _square), SQUARES),
     "slice": (_of(lambda x: x[:, : x.shape[1] // 2].contiguous(), _square), SQUARES),
     "gather": (_indexed(lambda x, at: x[at], lambda size: size // 2), (1 << 12, 1 << 16, 1 << 20)),
-    "scatter": (_indexed(_scatter, lambda size: size), (1 << 8, 1 << 10, 1 << 12)),
+    "scatter": (_indexed(_scatter, lambda size: size), (1 << 8, 1 << 12, 1 << 16)),
     "max pool": (_of(lambda x: functional.max_pool2d(x, 2), _image), IMAGES),
     "depthwise 3x3": (
         _module(lambda _: nn.Conv2d(64, 64, 3, padding=1, groups=64), _image),
@@ -137,11 +140,11 @@ OPERATORS = {
     "attention": (_of(_attention, _heads, _heads, _heads), PRODUCTS),
     "linear, one row": (
         _module(lambda size: nn.Linear(size, size), lambda size: (1, size)),
-        (512, 2048, 4096),
+        (512, 2048, 8192),
     ),
     "linear, 64 rows": (
         _module(lambda size: nn.Linear(size, 4 * size), lambda size: (64, size)),
-        (256, 512, 1024),
+        (256, 1024, 4096),
     ),
     "MLP 784-512-10": (_module(_mlp, lambda size: (size, 784)), (16, 64, 256)),
     "einsum of three": (
@@ -149,15 +152,42 @@ OPERATORS = {
         PRODUCTS,
     ),
     "DFT": (_of(_dft, _square, _square), PRODUCTS),
-    "sort": (_of(lambda x: x.sort()[0], _vector), (1 << 8, 1 << 10, 1 << 12)),
-    "top 50": (_of(lambda x: x.topk(50)[0], _vector), (1 << 10, 1 << 12, 1 << 17)),
+    "sort": (_of(lambda x: x.sort()[0], _vector), (1 << 8, 1 << 12, 1 << 16)),
+    "top 50": (_of(lambda x: x.topk(50)[0], _vector), (1 << 10, 1 << 14, 128_256)),
 }
+# part of the first input that is read, where that is not all
+TAKEN = {"slice": 0.5, "gather": 0.5}
 AXES = {
     "layers": (_layers, (4, 8, 16)),
     "width": (lambda size: _layers(4, size), (32, 64, 128)),
     "batch": (lambda size: _layers(4, rows=size), (4, 8, 16)),
 }
 ALL = OPERATORS | AXES
+
+
+def _written(folder: Path, name: str, size: int, make) -> dict:
+    module, inputs = make(size)
+    path = folder / f"{name.replace(' ', '_')}_{size}.mlir"
+    try:
+        path.write_text(streamtensor.export(module, inputs).text)
+    except streamtensor.Error as error:
+        return {"file": None, "message": str(error)}
+    return {"file": path.name, **_least(module, inputs, TAKEN.get(name, 1))}
+
+
+def _least(module, inputs, taken: float) -> dict:
+    """What a launch reads, writes and multiplies at least.
+
+    taken: the part of the first input that it reads.
+    """
+    with torch.device("meta"):
+        shaped = [torch.empty_like(each, device="meta") for each in inputs]
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            results = module.to("meta")(*shaped)
+    read, *rest = shaped
+    others = [*rest, *module.parameters(), *tree_leaves(results)]
+    own = taken * read.nbytes
+    return {"bytes": own + sum(t.nbytes for t in others), "terms": counter.get_total_flops() / 2}
 
 
 def main():
@@ -171,9 +201,7 @@ def main():
     for name in names:
         make, sizes = ALL[name]
         for size in wanted or sizes:
-            path = folder / f"{name.replace(' ', '_')}_{size}.mlir"
-            path.write_text(streamtensor.export(*make(size)).text)
-            index.append((name, size, path.name))
+            index.append({"name": name, "size": size, **_written(folder, name, size, make)})
     (folder / "index.json").write_text(json.dumps(index))
 
 

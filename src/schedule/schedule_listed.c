@@ -93,7 +93,9 @@ static struct schedule schedule_rows(
 	int term;
 	bool tree = lane >= 0 && kernel->loop[lane].reduction;
 	row = tree ? row : kernel_inner_reduction(kernel);
-	int64_t word_bits = workload_of(op) == WORKLOAD_DECODE ? WORD_BITS : WORD_BITS / 2;
+	/* the block of a scan is a word already */
+	bool widest = kernel->scan || workload_of(op) == WORKLOAD_DECODE;
+	int64_t word_bits = widest ? WORD_BITS : WORD_BITS / 2;
 	int64_t word = lane < 0 ? 1 : word_bits / widest_bits(op, lane);
 	int64_t most = most_lanes < word ? most_lanes : word;
 	if (lane >= 0 && contiguous(op, lane) &&

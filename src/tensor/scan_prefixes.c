@@ -19,7 +19,8 @@
 #define TERMS_LEAST 512
 #define WORD_TERMS_LEAST 32 /* the same where the row comes in words */
 #define WORD_LEAST 16       /* lanes of a word, at least */
-#define SCAN_WORD_BITS 4096 /* of the widest word of a FIFO */
+#define FIFO_WORD_BITS 4096 /* of the widest word of a FIFO */
+#define LANE_OPERATORS 4    /* of a scan, for each lane */
 /* rows and blocks that take turns: the lanes of a memory port, times as many as hide the latency of
  * an adder */
 #define SIDE_BY_SIDE 128
@@ -189,8 +190,25 @@ static int64_t blocks_of(const struct op *op, int along, int at)
 	return kernel_is_guarded(op, along) ? 1 : found;
 }
 
+/* Bits of a word: two FIFOs', where memory brings more than one of them in the cycles in which it
+ * also takes the results, and a die has the operators. */
+static int64_t word_bits(const struct pass_context *context, const struct kernel *kernel)
+{
+	const struct platform *platform = context->platform;
+	int term;
+	struct operator_cost cost =
+	        platform_operator(platform, kernel_combine(kernel, &term), kernel->type);
+	int64_t operators = 2 * FIFO_WORD_BITS / type_bits(kernel->type) * LANE_OPERATORS;
+	double brought = 8 * platform_channel_rate(platform) * platform->channels / 2;
+	for (int d = 0; d < platform->dies && brought > FIFO_WORD_BITS; d++)
+		if (operators * cost.dsp <= platform->die[d].dsp &&
+		        operators * cost.lut <= platform->die[d].lut)
+			return 2 * FIFO_WORD_BITS;
+	return FIFO_WORD_BITS;
+}
+
 /* Elements of a word of the row; 1: it is not contiguous, or no word divides it. */
-static int64_t word_of(const struct op *op, int along, int at)
+static int64_t word_of(const struct pass_context *context, const struct op *op, int along, int at)
 {
 	const struct kernel *kernel = op->kernel;
 	bool contiguous = kernel->result.stride[at] == 1 && !kernel_is_guarded(op, along) &&
@@ -199,11 +217,12 @@ static int64_t word_of(const struct op *op, int along, int at)
 		contiguous = contiguous && kernel->operand[j].stride[along] <= 1 &&
 		        kernel->operand[j].index_operand < 0;
 	int64_t word = power_of_two_in(
-	        kernel->loop[along].extent, SCAN_WORD_BITS / type_bits(kernel->type));
+	        kernel->loop[along].extent, word_bits(context, kernel) / type_bits(kernel->type));
 	return contiguous && word >= WORD_LEAST ? word : 1;
 }
 
-static bool match_prefix(struct module *module, struct op *op, struct prefix *prefix)
+static bool match_prefix(const struct pass_context *context, struct module *module, struct op *op,
+        struct prefix *prefix)
 {
 	const struct kernel *kernel = op->code == OP_KERNEL ? op->kernel : NULL;
 	int term;
@@ -220,7 +239,7 @@ static bool match_prefix(struct module *module, struct op *op, struct prefix *pr
 	        !match_condition(prefix, &kernel->update.node[select->argument[0]]))
 		return false;
 	prefix->term = select->argument[1];
-	int64_t word = word_of(op, prefix->along, prefix->at);
+	int64_t word = word_of(context, op, prefix->along, prefix->at);
 	prefix->words = word > 1;
 	prefix->blocks = word > 1 ? kernel->loop[prefix->along].extent / word
 	                          : blocks_of(op, prefix->along, prefix->at);
@@ -457,21 +476,21 @@ static void scan_prefix(const struct prefix *prefix)
 		op_remove(prefix->mask);
 }
 
-static void scan_block(struct module *module, struct block *block)
+static void scan_block(
+        const struct pass_context *context, struct module *module, struct block *block)
 {
 	for (struct op *op = block->first, *next; op; op = next) {
 		struct prefix prefix;
 		next = op->next;
 		if (op->code == OP_FOR)
-			scan_block(module, op->region[0]);
-		if (match_prefix(module, op, &prefix))
+			scan_block(context, module, op->region[0]);
+		if (match_prefix(context, module, op, &prefix))
 			scan_prefix(&prefix);
 	}
 }
 
 bool scan_prefixes(struct pass_context *context, struct module *module)
 {
-	(void)context;
-	scan_block(module, module_main(module)->region[0]);
+	scan_block(context, module, module_main(module)->region[0]);
 	return true;
 }

@@ -80,6 +80,21 @@ def test_prefixes_take_linear_time(reduce, shape, core_built, tmp_path):
     assert report["cycles"]["simulated"] < (1 << 14) / 16
 
 
+def test_a_scan_takes_half_of_what_memory_brings(core_built, tmp_path):
+    """Words of 256 numbers, wider than a FIFO, come through half of the ports."""
+    report = _design(Function(lambda x: x.cumsum(0)), (torch.zeros(1 << 18),), tmp_path)
+    assert report["cycles"]["simulated"] < (1 << 18) / 110
+
+
+@pytest.mark.long
+def test_a_scan_of_wide_words_is_that_of_pytorch(core_built):
+    torch.manual_seed(0)
+    x = torch.randn(1 << 14)
+    with streamtensor.compile(Function(lambda x: x.cumsum(0)), (x,), platform="u55c") as design:
+        found = design(x)
+    assert torch.allclose(found.double(), x.double().cumsum(0), rtol=1e-5, atol=1e-3)
+
+
 @pytest.mark.parametrize("platform", ["u55c", "vu9p"])
 def test_results_come_through_several_ports(platform, core_built):
     """Words of a power of two elements, others, and of bytes."""
@@ -139,9 +154,10 @@ def test_kernels_that_share_a_load_have_its_ports(core_built):
 
 def test_compile_time_grows_with_the_layers(core_built, tmp_path):
     """Four times as many layers take at most eight times as long; a quadratic pass: sixteen."""
-    sizes, modules = growth.export(tmp_path, ["layers"], (16, 64)), {}
-    for size, source in sizes["layers"]:
-        modules[size] = growth.measure(source)
+    modules = {
+        row["size"]: growth.measure(tmp_path / row["file"])
+        for row in growth.export(tmp_path, ["layers"], (16, 64))["layers"]
+    }
     seconds, peak = (
         growth.exponent(list(modules), [each[key] for each in modules.values()])
         for key in ("seconds", "peak")
