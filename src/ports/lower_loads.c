@@ -297,15 +297,18 @@ static bool reads_alike(struct design *design, const struct op *load, const stru
 /* the FIFOs of all loads of a state that read like its first one */
 struct state_loads {
 	VEC(struct value *) fifos;
-	/* the FIFOs that readers pop: after a cast, if there is one, with narrower words */
+	/* the FIFOs in which their words wait: after a cast, if it makes narrower words */
 	VEC(struct value *) taken;
 	int64_t step; /* words between the starts of two loads */
 };
 
+/* A FIFO of narrow words takes less memory for as many bytes: it is as deep as memories are. */
 static struct value *taken_from(struct design *design, const struct op *load)
 {
+	const struct type *word = load->result[0]->type;
 	for (const struct op *op = load->next; op; op = op->next)
-		if (op->code == OP_CAST && op->operand[0] == load->result[0])
+		if (op->code == OP_CAST && op->operand[0] == load->result[0] &&
+		        stream_lanes(op->result[0]->type) < stream_lanes(word))
 			return stream_fifo(design, op->result[0]);
 	return stream_fifo(design, load->result[0]);
 }
@@ -345,7 +348,7 @@ static void set_burst_depth(struct design *design, struct value *fifo)
 }
 
 /* Past rows are there when a launch begins: as many words are prefetched as a URAM is deep, while
- * the adapter's other ports do not need it. They wait in the words that readers pop. */
+ * the adapter's other ports do not need it. */
 static void prefetch_state(
         struct design *design, struct value *fifo, struct value *taken, int64_t words)
 {
