@@ -16,6 +16,7 @@ of those that the engine could do.
 import argparse
 import json
 import math
+import re
 import sys
 import tempfile
 import warnings
@@ -117,7 +118,9 @@ def products_used(
 
     Every weight meets every token; those of the head meet the last token only.
     """
-    array = sum(process["unroll"] for process in report["kernels"] if "_slice" in process["name"])
+    array = sum(
+        process["unroll"] for process in report["kernels"] if re.search(r"_pe\d+$", process["name"])
+    )
     inputs = json.loads((folder / "manifest.json").read_text())["inputs"]
     weights = sum(math.prod(item["shape"]) for item in inputs if item["dtype"] == "i4")
     head = model.config.vocab_size * model.config.hidden_size
