@@ -6,7 +6,7 @@
 #include "itensor/coverage.h"
 #include "itensor/walk.h"
 
-#define WORDS_LEAST 16 /* minimum words of a box with run-time loops that may have one iteration */
+#define WORDS_LEAST 32 /* minimum words of a box with run-time loops that may have one iteration */
 
 struct lane_walk { /* a type's walk, and the position of each lane in a tile */
 	struct walk walk;
@@ -296,7 +296,7 @@ static int64_t iterations_per_box(const struct walk *from, int shared)
 	while (words * iterations < WORDS_LEAST && iterations < from->trip[shared - 1])
 		for (iterations++; from->trip[shared - 1] % iterations;)
 			iterations++;
-	return iterations < from->trip[shared - 1] ? iterations : 1;
+	return iterations;
 }
 
 /* The loops to share for the smallest buffer. */
@@ -322,8 +322,10 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	if (shared == BOX_LEAST)
 		box.shared = least_shared(arena, &writer, &reader, &reorder, most);
 	bool possible = box.shared >= 0 && box.shared <= most;
-	int64_t iterations = possible ? iterations_per_box(&writer.walk, box.shared) : 1;
-	if (iterations > 1 && !scattered) {
+	int64_t iterations = possible && !scattered ? iterations_per_box(&writer.walk, box.shared) : 1;
+	while (iterations > 1 && iterations == writer.walk.trip[box.shared - 1])
+		iterations = iterations_per_box(&writer.walk, --box.shared);
+	if (iterations > 1) {
 		split_loop(arena, &writer.walk, box.shared - 1, iterations);
 		split_loop(arena, &reader.walk, box.shared - 1, iterations);
 	}
