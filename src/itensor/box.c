@@ -322,7 +322,8 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	if (shared == BOX_LEAST)
 		box.shared = least_shared(arena, &writer, &reader, &reorder, most);
 	bool possible = box.shared >= 0 && box.shared <= most;
-	int64_t iterations = possible && !scattered ? iterations_per_box(&writer.walk, box.shared) : 1;
+	int64_t iterations =
+	        possible && !scattered ? iterations_per_box(&writer.walk, box.shared) : 1;
 	while (iterations > 1 && iterations == writer.walk.trip[box.shared - 1])
 		iterations = iterations_per_box(&writer.walk, --box.shared);
 	if (iterations > 1) {

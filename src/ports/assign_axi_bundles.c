@@ -14,6 +14,7 @@
  * ports of one adapter share a memory channel, and so do ports of one buffer.
  * Needs: processes, and what serves each port. Guarantees: no more adapters than the platform has.
  * Exact. Ends: each port is placed once. */
+#include "ports/balance_channels.h"
 #include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "ir/contract.h"
@@ -818,6 +819,40 @@ static void assign_channels(const struct bundling *b)
 	}
 }
 
+/* the first port of the same buffer */
+static int first_of_buffer(const struct bundling *b, int number)
+{
+	int first = 0;
+	while (!text_same(b->port[first].buffer, b->port[number].buffer))
+		first++;
+	return first;
+}
+
+static void balance(const struct bundling *b)
+{
+	struct arena *arena = b->module->arena;
+	int *buffer = ARENA_ARRAY(arena, int, b->ports + 1);
+	int *channel = ARENA_ARRAY(arena, int, b->ports + 1);
+	int64_t *bytes = ARENA_ARRAY(arena, int64_t, b->ports + 1);
+	bool *engine = ARENA_ARRAY(arena, bool, b->ports + 1);
+	for (int i = 0; i < b->ports; i++) {
+		buffer[i] = first_of_buffer(b, i);
+		channel[i] = (int)attr_item_integer(b->port_attr[i], KEY_STREAM_CHANNEL, 0);
+		bytes[i] = b->port[i].words * b->port[i].bits / 8;
+		engine[i] = is_loaded_by(b, i, "engine");
+	}
+	struct channel_loads loads = { .ports = b->ports,
+		.channels = b->platform->channels,
+		.buffer = buffer,
+		.bytes = bytes,
+		.engine = engine,
+		.channel = channel };
+	balance_channels(arena, &loads);
+	for (int i = 0; i < b->ports; i++)
+		b->port_attr[i] = attr_with(b->module, b->port_attr[i], KEY_STREAM_CHANNEL,
+		        attr_integer(b->module, channel[i]));
+}
+
 static bool too_many_ports(struct pass_context *context, const struct bundling *b)
 {
 	int ports = bundles_of(b);
@@ -894,6 +929,8 @@ bool assign_axi_bundles(struct pass_context *context, struct module *module)
 		return false;
 	mark_single_words(&b);
 	assign_channels(&b);
+	describe_ports(&b);
+	balance(&b);
 	attr_set(module, module_main(module), KEY_ARG_ATTRS,
 	        attr_array(module, b.ports, b.port_attr));
 	return true;

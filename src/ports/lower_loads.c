@@ -2,6 +2,7 @@
  * wide. All other loads of one element type share a loader, which reads them in program order: in
  * full words of the port where their order allows, else element by element. Tensors are packed in
  * the order in which they are read. */
+#include "ir/kernel_edit.h"
 #include "ports/append_internal.h"
 #include "predict/port_run.h"
 #include "ports/lower_ports.h"
@@ -299,18 +300,54 @@ struct state_loads {
 	VEC(struct value *) fifos;
 	/* the FIFOs in which their words wait: after a cast, if it makes narrower words */
 	VEC(struct value *) taken;
-	int64_t step; /* words between the starts of two loads */
+	int64_t step;  /* words between the starts of two loads */
+	int64_t lanes; /* elements that a reader takes at once, at most: those of a word, or fewer */
 };
+
+static const struct op *cast_of(const struct op *load)
+{
+	for (const struct op *op = load->next; op; op = op->next)
+		if (op->code == OP_CAST && op->operand[0] == load->result[0])
+			return op;
+	return NULL;
+}
 
 /* A FIFO of narrow words takes less memory for as many bytes: it is as deep as memories are. */
 static struct value *taken_from(struct design *design, const struct op *load)
 {
-	const struct type *word = load->result[0]->type;
-	for (const struct op *op = load->next; op; op = op->next)
-		if (op->code == OP_CAST && op->operand[0] == load->result[0] &&
-		        stream_lanes(op->result[0]->type) < stream_lanes(word))
-			return stream_fifo(design, op->result[0]);
-	return stream_fifo(design, load->result[0]);
+	const struct op *cast = cast_of(load);
+	bool narrows =
+	        cast && stream_lanes(cast->result[0]->type) < stream_lanes(load->result[0]->type);
+	return stream_fifo(design, narrows ? cast->result[0] : load->result[0]);
+}
+
+/* Cycles that a kernel takes for each of its words of a stream, at least. */
+static int64_t cycles_per_word(const struct kernel *kernel, const struct type *stream)
+{
+	int loops = kernel->loops - (kernel->lanes > 1) - (kernel->row_unroll > 1);
+	int64_t cycles = kernel->initiation_interval;
+	for (int i = 0; i < loops; i++)
+		cycles *= kernel->loop[i].extent;
+	return cycles / itensor_tiles(stream->itensor);
+}
+
+/* How narrow the words of a load may be without delaying its reader. One that joins them to wider
+ * words, and works on such a word for many cycles, needs no wide wires from the loader's die to its
+ * own. */
+static int64_t lanes_at_once(const struct op *load)
+{
+	int64_t lanes = stream_lanes(load->result[0]->type);
+	int64_t least = PORT_BITS / type_bits(type_scalar(load->result[0]->type));
+	int number;
+	const struct op *cast = cast_of(load);
+	const struct op *reader = cast ? only_reader(load->parent, cast->result[0], &number) : NULL;
+	if (!reader || stream_lanes(cast->result[0]->type) % lanes)
+		return lanes;
+	const struct type *joined = cast->result[0]->type;
+	int64_t cycles = cycles_per_word(reader->kernel, joined);
+	while (lanes % 2 == 0 && lanes / 2 >= least && lanes / 2 * cycles >= stream_lanes(joined))
+		lanes /= 2;
+	return lanes;
 }
 
 static struct state_loads state_loads_of(
@@ -330,6 +367,8 @@ static struct state_loads state_loads_of(
 		VEC_PUSH(module->arena, &state_loads.fifos, stream_fifo(design, op->result[0]));
 		VEC_PUSH(module->arena, &state_loads.taken, taken_from(design, op));
 		design_prefetch(design, state_loads.fifos.data[count]);
+		int64_t lanes = lanes_at_once(op);
+		state_loads.lanes = lanes > state_loads.lanes ? lanes : state_loads.lanes;
 	}
 	return state_loads;
 }
@@ -393,6 +432,22 @@ static struct value *add_halves(struct design *design, const struct op *load, st
 	design_prefetch(design, half);
 	add_cast(design, "cast", half, out, load->result[0]->type);
 	return half;
+}
+
+/* Makes the words of a load's FIFO narrower: in front of it, words as they come from memory are
+ * split. Returns the FIFO that the loader fills. */
+static struct value *split_words(
+        struct design *design, const struct op *load, struct value *fifo, int64_t lanes)
+{
+	const struct type *word = fifo->type->element;
+	int64_t depth = fifo->type->depth * (type_lanes(word) / lanes);
+	struct value *whole = design_fifo(design, "s_whole", word, BURST_WORDS);
+	design_prefetch(design, whole);
+	fifo->type = type_channel(design->module, TYPE_FIFO,
+	        vector_of(design->module, type_scalar(word), lanes),
+	        depth < PREFETCH_MOST ? depth : PREFETCH_MOST);
+	add_cast(design, "split", whole, fifo, load->result[0]->type);
+	return whole;
 }
 
 /* words that a PE takes of the contractions in a block, if every port had a PE */
@@ -472,10 +527,15 @@ static struct state_lowering plan_state(struct design *design, const struct op *
 static struct value **loader_fifos(const struct state_lowering *l)
 {
 	struct value *merged = l->loads.fifos.data[0];
+	bool narrow = l->loads.lanes < stream_lanes(l->load->result[0]->type);
 	if (l->port_interleave.half_words)
 		merged = add_halves(l->design, l->load, merged);
-	if (l->port_interleave.parts == 1)
+	if (l->port_interleave.parts == 1) {
+		for (size_t i = 0; narrow && i < l->loads.fifos.count; i++)
+			l->loads.fifos.data[i] = split_words(
+			        l->design, l->load, l->loads.fifos.data[i], l->loads.lanes);
 		return l->loads.fifos.data;
+	}
 	return port_interleave_merge(l->design, &l->image, &l->port_interleave, merged);
 }
 
