@@ -159,7 +159,7 @@ double bundle_cycles(struct arena *arena, const struct platform *platform,
 		*own += moved_bytes(module, i, extents, extent);
 		most = *own > most ? *own : most;
 	}
-	double adapter = most / platform_channel_rate(platform);
+	double adapter = most / (PORT_BITS / 8);
 	double channel = bundle_busiest_channel(arena, platform, module, extents, extent).cycles;
 	return adapter > channel ? adapter : channel;
 }

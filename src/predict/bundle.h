@@ -33,7 +33,7 @@ struct bundle_channel {
 struct bundle_channel bundle_busiest_channel(struct arena *arena, const struct platform *platform,
         const struct module *module, int extents, const struct extent_value *extent);
 /* Lower bound of a launch by memory bandwidth: cycles of the busiest memory channel, or of the
- * busiest adapter among those with full bursts. */
+ * busiest adapter among those with full bursts, which passes a memory word a cycle. */
 double bundle_cycles(struct arena *arena, const struct platform *platform,
         const struct module *module, int extents, const struct extent_value *extent);
 #endif
