@@ -834,15 +834,18 @@ static void balance(const struct bundling *b)
 	int *buffer = ARENA_ARRAY(arena, int, b->ports + 1);
 	int *channel = ARENA_ARRAY(arena, int, b->ports + 1);
 	int64_t *bytes = ARENA_ARRAY(arena, int64_t, b->ports + 1);
+	bool *engine = ARENA_ARRAY(arena, bool, b->ports + 1);
 	for (int i = 0; i < b->ports; i++) {
 		buffer[i] = first_of_buffer(b, i);
 		channel[i] = (int)attr_item_integer(b->port_attr[i], KEY_STREAM_CHANNEL, 0);
+		engine[i] = is_loaded_by(b, i, "engine");
 		bytes[i] = b->port[i].words * b->port[i].bits / 8;
 	}
 	struct channel_loads loads = { .ports = b->ports,
 		.channels = b->platform->channels,
 		.buffer = buffer,
 		.bytes = bytes,
+		.engine = engine,
 		.channel = channel };
 	balance_channels(arena, &loads);
 	for (int i = 0; i < b->ports; i++)

@@ -1,77 +1,84 @@
 /* Spreads what a launch reads and writes evenly over the memory channels.
  * Before: ports that share an adapter share a channel, so two ports of long caches that found no
  * adapters of their own take twice as long as the other ports of their loaders, which wait.
- * After: one of the buffers is in the channel that has least to do; the adapter reaches both. */
+ * After: each of these buffers is in another channel; the adapter reaches both.
+ * The engine's weights stay where they are. All else is needed at other times than these, so it is
+ * spread by itself: the largest buffer first, each to the channel that has least of it. */
 #include "ports/balance_channels.h"
 #include <stdlib.h>
 
-#define SHORTER 32 /* a move has to save one part in so many of the time */
+#define SHORTER 32 /* the new places have to save one part in so many of the time */
 
-struct move {
-	int buffer, to;
-	int64_t most; /* bytes of the most laden channel after it */
+struct balance {
+	const struct channel_loads *loads;
+	int64_t *size;      /* [ports] bytes of the buffers that are spread, of all their ports */
+	int64_t *own, *all; /* [channels] bytes of what is spread, and of all */
+	int *place;         /* [ports] channels of the buffers */
 };
 
-static int most_laden(const int64_t *bytes, int channels)
+static int64_t largest(const int64_t *number, int count)
 {
-	int most = 0;
-	for (int c = 1; c < channels; c++)
-		most = bytes[c] > bytes[most] ? c : most;
+	int64_t most = 0;
+	for (int i = 0; i < count; i++)
+		most = number[i] > most ? number[i] : most;
 	return most;
 }
 
-/* The channel with least bytes, and of equal ones the nearest: fewer switches lie between. */
-static int least_laden(const int64_t *bytes, int channels, int from)
+/* The channel with least of what is spread; of equal ones that with least in all, then the nearest
+ * one: fewer switches lie between. */
+static int least_laden(const struct balance *b, int from)
 {
 	int best = from;
-	for (int c = 0; c < channels; c++) {
-		int64_t less = bytes[best] - bytes[c];
-		if (less > 0 || (!less && abs(c - from) < abs(best - from)))
+	for (int c = 0; c < b->loads->channels; c++) {
+		int64_t less = b->own[best] - b->own[c];
+		int64_t fewer = b->all[best] - b->all[c];
+		bool nearer = abs(c - from) < abs(best - from);
+		if (less > 0 || (!less && (fewer > 0 || (!fewer && nearer))))
 			best = c;
 	}
 	return best;
 }
 
-/* Moves all ports of the buffer. */
-static void move_buffer(struct channel_loads *loads, int64_t *bytes, int buffer, int to)
+static int largest_buffer(const struct balance *b)
 {
-	for (int i = 0; i < loads->ports; i++) {
-		if (loads->buffer[i] != buffer)
-			continue;
-		bytes[loads->channel[i]] -= loads->bytes[i];
-		bytes[to] += loads->bytes[i];
-		loads->channel[i] = to;
-	}
+	int best = 0;
+	for (int i = 1; i < b->loads->ports; i++)
+		best = b->size[i] > b->size[best] ? i : best;
+	return best;
 }
 
-/* The move out of the most laden channel after which the most laden one has least. */
-static struct move best_move(struct channel_loads *loads, int64_t *bytes)
+static void spread(struct balance *b)
 {
-	int from = most_laden(bytes, loads->channels);
-	int to = least_laden(bytes, loads->channels, from);
-	struct move best = { -1, to, bytes[from] };
-	for (int i = 0; i < loads->ports; i++) {
-		if (loads->channel[i] != from)
-			continue;
-		move_buffer(loads, bytes, loads->buffer[i], to);
-		int64_t most = bytes[most_laden(bytes, loads->channels)];
-		if (most < best.most)
-			best = (struct move){ loads->buffer[i], to, most };
-		move_buffer(loads, bytes, loads->buffer[i], from);
+	for (int left = b->loads->ports; left > 0; left--) {
+		int buffer = largest_buffer(b);
+		if (!b->size[buffer])
+			return;
+		int to = least_laden(b, b->place[buffer]);
+		b->place[buffer] = to;
+		b->own[to] += b->size[buffer];
+		b->all[to] += b->size[buffer];
+		b->size[buffer] = 0;
 	}
-	return best;
 }
 
 void balance_channels(struct arena *arena, struct channel_loads *loads)
 {
-	int64_t *bytes = ARENA_ARRAY(arena, int64_t, loads->channels);
-	for (int i = 0; i < loads->ports; i++)
-		bytes[loads->channel[i]] += loads->bytes[i];
-	for (int moves = 0; moves < loads->ports; moves++) {
-		int64_t now = bytes[most_laden(bytes, loads->channels)];
-		struct move best = best_move(loads, bytes);
-		if (best.buffer < 0 || best.most > now - now / SHORTER)
-			return;
-		move_buffer(loads, bytes, best.buffer, best.to);
+	struct balance b = { .loads = loads,
+		.size = ARENA_ARRAY(arena, int64_t, loads->ports + 1),
+		.own = ARENA_ARRAY(arena, int64_t, loads->channels),
+		.all = ARENA_ARRAY(arena, int64_t, loads->channels),
+		.place = ARENA_ARRAY(arena, int, loads->ports + 1) };
+	int64_t *before = ARENA_ARRAY(arena, int64_t, loads->channels);
+	for (int i = 0; i < loads->ports; i++) {
+		b.place[loads->buffer[i]] = loads->channel[i];
+		before[loads->channel[i]] += loads->bytes[i];
+		b.size[loads->buffer[i]] += loads->engine[i] ? 0 : loads->bytes[i];
+		b.all[loads->channel[i]] += loads->engine[i] ? loads->bytes[i] : 0;
 	}
+	spread(&b);
+	int64_t time = largest(before, loads->channels);
+	if ((time - largest(b.all, loads->channels)) * SHORTER < time)
+		return;
+	for (int i = 0; i < loads->ports; i++)
+		loads->channel[i] = b.place[loads->buffer[i]];
 }

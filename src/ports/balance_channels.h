@@ -9,6 +9,7 @@ struct channel_loads {
 	int ports, channels;
 	const int *buffer;    /* [ports] number of its buffer, below `ports` */
 	const int64_t *bytes; /* [ports] of a launch, at most */
+	const bool *engine;   /* [ports] it brings the engine's weights */
 	int *channel;         /* [ports] below `channels`; ports of a buffer have the same one */
 };
 
