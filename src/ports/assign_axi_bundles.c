@@ -828,6 +828,18 @@ static int first_of_buffer(const struct bundling *b, int number)
 	return first;
 }
 
+/* Does the adapter of the port reach other channels than its own? */
+static bool reaches_several(const struct bundling *b, int number)
+{
+	const struct attr *port = b->port_attr[number];
+	int64_t own = attr_item_integer(port, KEY_STREAM_CHANNEL, 0);
+	bool several = false;
+	for (int i = 0; i < b->ports; i++)
+		several |= has_same(b->port_attr[i], port, KEY_STREAM_BUNDLE) &&
+		        attr_item_integer(b->port_attr[i], KEY_STREAM_CHANNEL, 0) != own;
+	return several;
+}
+
 static void balance(const struct bundling *b)
 {
 	struct arena *arena = b->module->arena;
@@ -835,10 +847,12 @@ static void balance(const struct bundling *b)
 	int *channel = ARENA_ARRAY(arena, int, b->ports + 1);
 	int64_t *bytes = ARENA_ARRAY(arena, int64_t, b->ports + 1);
 	bool *engine = ARENA_ARRAY(arena, bool, b->ports + 1);
+	bool *far = ARENA_ARRAY(arena, bool, b->ports + 1);
 	for (int i = 0; i < b->ports; i++) {
 		buffer[i] = first_of_buffer(b, i);
 		channel[i] = (int)attr_item_integer(b->port_attr[i], KEY_STREAM_CHANNEL, 0);
 		engine[i] = is_loaded_by(b, i, "engine");
+		far[i] = reaches_several(b, i);
 		bytes[i] = b->port[i].words * b->port[i].bits / 8;
 	}
 	struct channel_loads loads = { .ports = b->ports,
@@ -846,6 +860,7 @@ static void balance(const struct bundling *b)
 		.buffer = buffer,
 		.bytes = bytes,
 		.engine = engine,
+		.far = far,
 		.channel = channel };
 	balance_channels(arena, &loads);
 	for (int i = 0; i < b->ports; i++)

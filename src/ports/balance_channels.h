@@ -10,7 +10,8 @@ struct channel_loads {
 	const int *buffer;    /* [ports] number of its buffer, below `ports` */
 	const int64_t *bytes; /* [ports] of a launch, at most */
 	const bool *engine;   /* [ports] it brings the engine's weights */
-	int *channel;         /* [ports] below `channels`; ports of a buffer have the same one */
+	const bool *far; /* [ports] may its buffer be in any channel, or only in the next ones? */
+	int *channel;    /* [ports] below `channels`; ports of a buffer have the same one */
 };
 
 /* Moves buffers from the most laden channels to others, as long as that makes a launch clearly

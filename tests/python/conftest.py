@@ -288,9 +288,16 @@ def skip_layer(case: Case) -> None:
     case.model.source = Muted()
 
 
+def neighbours(place):
+    """HBM[7], or HBM[7:8]"""
+    first, last = re.fullmatch(r"HBM\[(\d+):?(\d*)\]", place).groups()
+    return int(last or first) - int(first) <= 1
+
+
 def check_adapters(design):
-    """Ports that share an adapter: a channel each, one memory channel, equally wide, or with words
-    that travel one by one; adapters as the report counts them, no more than can be linked.
+    """Ports that share an adapter: a channel each, one memory channel or two neighbours, equally
+    wide, or with words that travel one by one; adapters as the report counts them, no more than can
+    be linked.
     """
     text, adapters = next((design / "hls").glob("*.cpp")).read_text(), {}
     wide = {name for name in re.findall(r"typedef hls::vector<[^>]*> (\w+);", text)}
@@ -318,7 +325,7 @@ def check_adapters(design):
             len({places[name] for name, _, _ in ports}) == len({bits for _, _, bits in ports}) == 1
         )
         assert {name for name, _, _ in ports} <= single or (
-            ":" not in places[ports[0][0]]
+            neighbours(places[ports[0][0]])
             and len({types[name] in wide for name, _, _ in ports}) == 1
         )
     report = json.loads((design / "report.json").read_text())

@@ -787,7 +787,7 @@ static void test_boxes_in_blocks(void **state)
 		struct box box = box_between(f->arena, tensor, key_words(f, bound, 1),
 		        key_words(f, bound, 2), BOX_LEAST);
 		assert_null(box.why);
-		assert_int_equal(box.elements, (bound ? 4 : 1) * 16);
+		assert_int_equal(box.elements, (bound ? 8 : 1) * 16);
 		assert_int_equal(box.halves, 2);
 	}
 	end(f);
