@@ -301,7 +301,7 @@ struct state_loads {
 	/* the FIFOs in which their words wait: after a cast, if it makes narrower words */
 	VEC(struct value *) taken;
 	int64_t step;  /* words between the starts of two loads */
-	int64_t lanes; /* elements that a reader takes at once, at most: those of a word, or fewer */
+	int64_t lanes; /* elements that a reader takes at once, at most */
 };
 
 static const struct op *cast_of(const struct op *load)
