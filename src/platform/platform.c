@@ -648,6 +648,12 @@ struct resources resources_add(struct resources left, struct resources right)
 		left.bram18 + right.bram18, left.uram + right.uram };
 }
 
+struct resources resources_times(struct resources one, int64_t count)
+{
+	return (struct resources){ one.lut * count, one.ff * count, one.dsp * count,
+		one.bram18 * count, one.uram * count };
+}
+
 static int64_t at_least_0(int64_t number)
 {
 	return number > 0 ? number : 0;

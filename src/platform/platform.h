@@ -75,6 +75,7 @@ struct operator_cost platform_scale(const struct platform *platform);
 /* a product of two integers of so many bits */
 struct operator_cost platform_product(const struct platform *platform, int bits, int other);
 struct resources resources_add(struct resources left, struct resources right);
+struct resources resources_times(struct resources one, int64_t count);
 /* the difference, each at least 0 */
 struct resources resources_subtract(struct resources all, struct resources used);
 int64_t resources_bytes(struct resources resources); /* capacity of its block RAMs and URAMs */

@@ -15,7 +15,8 @@ struct loop_body {
 	const struct platform *platform;
 	VEC(const struct op *) ops;
 	VEC(struct time_edge) edges;
-	int64_t *start; /* [ops] */
+	int64_t *start;  /* [ops] */
+	int64_t copies; /* of an array, at most */
 };
 
 static bool is_register(const struct value *array)
@@ -137,20 +138,14 @@ static int64_t depth_of(const struct loop_body *body)
 	return depth;
 }
 
-/* Copies of the array for which a die has room. */
-static int64_t most_copies(const struct platform *platform, const struct value *array)
+static int64_t reads_of(const struct loop_body *body, const struct value *array)
 {
-	const struct type *type = array->type;
-	const struct resources *die = &platform->die[0];
-	int64_t bits = type_bits(type->element);
-	int64_t words = type->shape[type->rank - 1];
-	int64_t banks = type_elements(type) / words;
-	struct resources one =
-	        storage_cost(storage_choose(bits, words, die->uram > 0), bits, words);
-	int64_t blocks = banks * (one.uram ? one.uram : one.bram18);
-	int64_t room = one.uram ? die->uram * 19 / 20 : die->bram18 * 9 / 10;
-	int64_t copies = blocks ? room / blocks : INT32_MAX;
-	return copies > 1 ? copies : 1;
+	int64_t reads = 0;
+	for (size_t i = 0; i < body->ops.count; i++) {
+		const struct op *op = body->ops.data[i];
+		reads += op_accessed(op) == array && !op_writes(op, array);
+	}
+	return reads;
 }
 
 /* An array takes one word a cycle, and gives one from each copy. */
@@ -160,16 +155,11 @@ static int64_t least_interval(const struct loop_body *body)
 	for (size_t i = 0; i < body->ops.count; i++) {
 		const struct value *array = op_accessed(body->ops.data[i]);
 		int64_t writes = 0;
-		int64_t reads = 0;
-		for (size_t j = 0; array && j < body->ops.count; j++) {
-			const struct op *op = body->ops.data[j];
-			writes += op_writes(op, array);
-			reads += op_accessed(op) == array && !op_writes(op, array);
-		}
+		for (size_t j = 0; array && j < body->ops.count; j++)
+			writes += op_writes(body->ops.data[j], array);
 		if (!array || is_register(array))
 			continue;
-		int64_t copies = most_copies(body->platform, array);
-		int64_t turns = (reads + copies - 1) / copies;
+		int64_t turns = (reads_of(body, array) + body->copies - 1) / body->copies;
 		most = writes > most ? writes : most;
 		most = turns > most ? turns : most;
 	}
@@ -209,6 +199,7 @@ struct nest_timer {
 	struct arena *arena;
 	const struct platform *platform;
 	struct module *module;
+	int64_t copies; /* of an array, at most */
 };
 
 static bool has_loop(const struct block *block)
@@ -283,6 +274,7 @@ static struct timed_loop *time_loop(struct nest_timer *c, struct op *loop)
 	timed->pipelined = !has_loop(block);
 	if (timed->pipelined) {
 		struct loop_body body = body_of(c->arena, c->platform, block->first, true);
+		body.copies = c->copies;
 		timed->interval = find_interval(&body);
 		timed->depth = depth_of(&body);
 		attr_set(c->module, loop, KEY_STREAM_PIPELINE,
@@ -308,6 +300,97 @@ static struct timed_loop *time_loop(struct nest_timer *c, struct op *loop)
 		timed->has_rows = sequential_rows(loop);
 	}
 	return timed;
+}
+
+/* --- copies of arrays */
+
+/* What a nest reads of an array. */
+struct read_array {
+	const struct value *array;
+	struct resources copy;
+	int64_t reads; /* in an iteration of a pipelined loop, at most */
+};
+
+struct read_arrays {
+	struct arena *arena;
+	const struct platform *platform;
+	VEC(struct read_array) arrays;
+};
+
+static struct resources copy_of(const struct platform *platform, const struct value *array)
+{
+	const struct type *type = array->type;
+	int64_t bits = type_bits(type->element);
+	int64_t words = type->shape[type->rank - 1];
+	struct resources one = storage_cost(
+	        storage_choose(bits, words, platform->die[0].uram > 0), bits, words);
+	return resources_times(one, type_elements(type) / words);
+}
+
+static void add_reads(struct read_arrays *found, const struct loop_body *body)
+{
+	for (size_t i = 0; i < body->ops.count; i++) {
+		const struct value *array = op_accessed(body->ops.data[i]);
+		int64_t reads = array ? reads_of(body, array) : 0;
+		size_t at = 0;
+		while (at < found->arrays.count && found->arrays.data[at].array != array)
+			at++;
+		if (!array || is_register(array))
+			continue;
+		if (at == found->arrays.count)
+			VEC_PUSH(found->arena, &found->arrays,
+			        ((struct read_array){
+			                array, copy_of(found->platform, array), 1 }));
+		struct read_array *entry = &found->arrays.data[at];
+		entry->reads = reads > entry->reads ? reads : entry->reads;
+	}
+}
+
+static void find_reads(struct read_arrays *found, const struct op *loop)
+{
+	const struct block *block = loop->region[0];
+	if (!has_loop(block)) {
+		struct loop_body body = body_of(found->arena, found->platform, block->first, true);
+		add_reads(found, &body);
+		return;
+	}
+	for (const struct op *op = block->first; op; op = op->next)
+		if (is_inner_loop(op))
+			find_reads(found, op);
+}
+
+/* Copies of an array for which a die has room, at most; one that is read less has fewer. */
+static int64_t find_copies(
+        struct arena *arena, const struct platform *platform, const struct op *first)
+{
+	struct read_arrays found = { .arena = arena, .platform = platform };
+	int64_t copies = 1;
+	for (const struct op *op = first; op; op = op->next)
+		if (op->code == OP_FOR)
+			find_reads(&found, op);
+	for (size_t i = 0; i < found.arrays.count; i++) {
+		int64_t reads = found.arrays.data[i].reads;
+		copies = reads > copies ? reads : copies;
+	}
+	for (; copies > 1; copies--) {
+		struct resources sum = { 0 };
+		for (size_t i = 0; i < found.arrays.count; i++) {
+			const struct read_array *array = &found.arrays.data[i];
+			sum = resources_add(sum,
+			        resources_times(array->copy,
+			                copies < array->reads ? copies : array->reads));
+		}
+		if (sequential_is_held(platform, sum))
+			break;
+	}
+	return copies;
+}
+
+bool sequential_is_held(const struct platform *platform, struct resources arrays)
+{
+	const struct resources *die = &platform->die[0];
+	return arrays.lut * 4 <= die->lut && arrays.bram18 * 10 <= die->bram18 * 9 &&
+	        arrays.uram * 20 <= die->uram * 19;
 }
 
 static bool bounds_follow(const struct timed_loop *timed, const struct value *counter)
@@ -434,13 +517,17 @@ static int64_t cycles_of(const struct timed_loop *timed)
 	return cycles;
 }
 
-void sequential_schedule(struct module *module, const struct platform *platform, struct op *nest)
+void sequential_schedule(struct module *module, const struct platform *platform, struct op *first)
 {
 	struct arena *arena = arena_within(module->arena);
-	struct nest_timer timer = { arena, platform, module };
-	struct timed_loop *timed = time_loop(&timer, nest);
-	find_varying(timed);
-	attr_set(module, nest, KEY_STREAM_CYCLES, attr_integer(module, cycles_of(timed)));
+	struct nest_timer timer = { arena, platform, module, find_copies(arena, platform, first) };
+	for (struct op *nest = first; nest; nest = nest->next) {
+		if (nest->code != OP_FOR)
+			continue;
+		struct timed_loop *timed = time_loop(&timer, nest);
+		find_varying(timed);
+		attr_set(module, nest, KEY_STREAM_CYCLES, attr_integer(module, cycles_of(timed)));
+	}
 	arena_free(arena);
 }
 

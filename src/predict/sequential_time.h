@@ -16,9 +16,12 @@
  * else NULL. */
 struct op *sequential_rows(const struct op *loop);
 
-/* Pipelines each innermost loop of the nest with the least interval that its dependences allow,
- * and records the cycles of the whole nest (stream.cycles). */
-void sequential_schedule(struct module *module, const struct platform *platform, struct op *nest);
+/* Pipelines each innermost loop of the nests from this op on with the least interval that its
+ * dependences and copies of its arrays allow, and records the cycles of each whole nest
+ * (stream.cycles). */
+void sequential_schedule(struct module *module, const struct platform *platform, struct op *first);
+/* Do arrays of a nest that take so much fit on a die, with room for the rest? */
+bool sequential_is_held(const struct platform *platform, struct resources arrays);
 /* Reads of the array in a cycle of some pipelined loop below, at most. */
 int64_t sequential_reads(struct arena *arena, const struct block *block, const struct value *array);
 

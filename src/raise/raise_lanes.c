@@ -3,7 +3,7 @@
  * Before: for j: a[i][j] = b[i][j - 1]                  j is parallel
  * After:  for t: for l in 0 … 7 at once: j = 8 t + l    bank of a[i][j]: l, of b: (l - 1) mod 8 */
 #include "ir/double_forms.h"
-#include "predict/resource.h"
+#include "predict/sequential_time.h"
 #include "raise/raise_internal.h"
 #include <math.h>
 #include <string.h>
@@ -27,6 +27,7 @@ struct lane_choice {
 	int loops;
 	int counter[POLY_LANES];
 	int64_t lanes[POLY_LANES];
+	int64_t interval; /* cycles between iterations; 0: not known */
 };
 
 struct nest_units;
@@ -68,16 +69,31 @@ static int64_t banks_of(const struct lane_search *s, int array)
 	return banks;
 }
 
-/* Words that a bank of the array gives in a cycle, at most: so many copies it has. */
-static int64_t copies_of(const struct raising *r, const struct raise_group *group, int array)
+static bool same_element(const struct poly_access *a, const struct poly_access *b)
+{
+	return a->array == b->array && !memcmp(a->subscript, b->subscript, sizeof a->subscript);
+}
+
+/* Words of an array that an iteration of the statement reads. */
+static int64_t words_read(const struct poly_statement *statement, int array)
+{
+	int64_t words = 0;
+	for (int j = 0; j < statement->reads; j++) {
+		bool again = statement->read[j].array != array;
+		for (int k = 0; k < j; k++)
+			again = again || same_element(&statement->read[j], &statement->read[k]);
+		words += !again;
+	}
+	return words;
+}
+
+/* Words of an array that an iteration of some statement reads, at most. */
+static int64_t most_words(const struct raising *r, const struct raise_group *group, int array)
 {
 	int64_t most = 1;
 	for (int i = 0; i < r->statements; i++) {
-		const struct poly_statement *statement = &r->program.statement[i];
-		int64_t reads = 0;
-		for (int j = 0; group->inside[i] && j < statement->reads; j++)
-			reads += statement->read[j].array == array;
-		most = reads > most ? reads : most;
+		int64_t words = group->inside[i] ? words_read(&r->program.statement[i], array) : 0;
+		most = words > most ? words : most;
 	}
 	return most;
 }
@@ -116,26 +132,49 @@ static struct resources array_cost(
 	}
 	words += words / 8; /* margins */
 	struct resources bank = storage_cost(storage_choose(bits, words, uram), bits, words);
-	banks *= copies_of(r, group, array);
-	return (struct resources){
-		.lut = bank.lut * banks, .bram18 = bank.bram18 * banks, .uram = bank.uram * banks
-	};
+	return resources_times(
+	        (struct resources){ .lut = bank.lut, .bram18 = bank.bram18, .uram = bank.uram },
+	        banks);
 }
 
-/* Do the arrays of the nest fit on a die, with room for the rest? */
-static bool is_held(const struct raising *r, const struct raise_group *group)
+/* A bank gives a word a cycle. Copies of an array for which there is room, at most, if those that
+ * are read less have fewer; 0: the arrays do not fit. */
+static int64_t copies_held(const struct raising *r, const struct raise_group *group)
 {
-	struct resources die = r->options->platform->die[0];
-	struct resources sum = { 0 };
+	struct resources *cost = ARENA_ARRAY(r->arena, struct resources, r->program.arrays + 1);
+	int64_t *words = ARENA_ARRAY(r->arena, int64_t, r->program.arrays + 1);
+	int64_t copies = 1;
 	for (int a = 0; a < r->program.arrays; a++) {
 		bool used = false;
 		for (int s = 0; s < r->statements && !used; s++)
 			used = group->inside[s] && uses(&r->program.statement[s], a);
 		if (used)
-			sum = resources_add(sum, array_cost(r, group, a));
+			cost[a] = array_cost(r, group, a);
+		words[a] = used ? most_words(r, group, a) : 0;
+		copies = words[a] > copies ? words[a] : copies;
 	}
-	return sum.lut * 4 <= die.lut && sum.bram18 * 10 <= die.bram18 * 9 &&
-	        sum.uram * 20 <= die.uram * 19;
+	for (; copies; copies--) {
+		struct resources sum = { 0 };
+		for (int a = 0; a < r->program.arrays; a++)
+			sum = resources_add(sum,
+			        resources_times(cost[a], words[a] < copies ? words[a] : copies));
+		if (sequential_is_held(r->options->platform, sum))
+			break;
+	}
+	return copies;
+}
+
+/* Cycles from an iteration of the leaf to the next one, with so many copies. */
+static int64_t interval_of(const struct raising *r, const struct poly_leaf *leaf, int64_t copies)
+{
+	const struct poly_statement *statement = &r->program.statement[leaf->statement];
+	int64_t most = 1;
+	for (int j = 0; j < statement->reads; j++) {
+		int64_t words = words_read(statement, statement->read[j].array);
+		int64_t cycles = (words + copies - 1) / copies;
+		most = cycles > most ? cycles : most;
+	}
+	return most;
 }
 
 /* The subscript in terms of the leaf's loops: a skewed counter moves with parallel ones. */
@@ -228,17 +267,17 @@ static bool has_banks(const struct lane_search *s, const struct lane_choice *cho
 	return true;
 }
 
-/* Do the arrays fit with the banks of the choice? */
-static bool has_room(struct lane_search *s, const struct lane_choice *choice)
+/* Cycles between iterations of the leaf with the choice; 0: its arrays do not fit with the banks. */
+static int64_t interval_with(struct lane_search *s, const struct lane_choice *choice)
 {
 	size_t size = sizeof *s->group->banks * (size_t)s->r->program.arrays;
-	if (!choice->loops)
-		return true;
 	memcpy(s->before, s->group->banks, size);
 	set_banks(s, choice);
-	bool fits = has_banks(s, choice) && is_held(s->r, s->group);
+	int64_t copies = has_banks(s, choice) ? copies_held(s->r, s->group) : 0;
 	memcpy(s->group->banks, s->before, size);
-	return fits;
+	if (!copies && choice->loops)
+		return 0;
+	return interval_of(s->r, s->leaf, copies ? copies : 1);
 }
 
 /* --- operators */
@@ -302,7 +341,8 @@ static bool *varying_nodes(const struct raising *r, const struct poly_leaf *leaf
 	return varies;
 }
 
-/* What is the same in all lanes of a loop is computed once, in front of it. */
+/* What is the same in all lanes of a loop is computed once, in front of it. Iterations with cycles
+ * between them share operators. */
 static struct nest_units with_lanes(const struct raising *r, const struct nest_units *units,
         const struct poly_leaf *leaf, const struct lane_choice *choice)
 {
@@ -323,6 +363,10 @@ static struct nest_units with_lanes(const struct raising *r, const struct nest_u
 			own.count[node->code == OP_SUBF ? OP_ADDF : node->code]
 			         [type_is_double(node->type)] += copies[n] ? copies[n] : 1;
 	}
+	for (int code = 0; code < OP_COUNT && choice->interval; code++)
+		for (int wide = 0; wide < 2; wide++)
+			own.count[code][wide] = (own.count[code][wide] + choice->interval - 1) /
+			        choice->interval;
 	for (int code = 0; code < OP_COUNT; code++)
 		for (int wide = 0; wide < 2; wide++)
 			if (units->count[code][wide] > own.count[code][wide])
@@ -358,8 +402,9 @@ static int64_t most_lanes(const struct raising *r, int64_t dsp, const struct nes
         const struct poly_leaf *leaf)
 {
 	int64_t most = 1;
+	int64_t interval = interval_of(r, leaf, 1);
 	for (int i = 0; i < leaf->loops; i++) {
-		struct lane_choice more = { 1, { leaf->counter[i] }, { most + 1 } };
+		struct lane_choice more = { 1, { leaf->counter[i] }, { most + 1 }, interval };
 		for (; more.lanes[0] <= LANES_MOST; more.lanes[0]++) {
 			struct nest_units own = with_lanes(r, units, leaf, &more);
 			if (!is_affordable(r, dsp, &own))
@@ -411,7 +456,8 @@ static bool is_payable(const struct lane_search *s, const struct lane_choice *ch
 	return !choice->loops || is_affordable(s->r, s->group->dsp, &own);
 }
 
-static void try_choice(struct lane_search *s, const struct lane_choice *choice)
+/* Time of the leaf with the choice, and of what its lanes and banks have to save. */
+static double time_with(struct lane_search *s, const struct lane_choice *choice)
 {
 	double all = 1;
 	double longest = 1;
@@ -421,13 +467,29 @@ static void try_choice(struct lane_search *s, const struct lane_choice *choice)
 		all *= trips;
 		longest = trips > longest ? trips : longest;
 	}
-	double time = all + DRAIN_CYCLES * (s->leaf->is_box ? 1 : all / longest);
+	double drains = s->leaf->is_box ? 1 : all / longest;
+	double time = all * (double)(choice->interval ? choice->interval : 1) + DRAIN_CYCLES * drains;
 	for (int d = 0; d < POLY_DIMS; d++)
 		if (!is_inner(s->leaf, d))
 			time *= (double)(s->leaf->high[d] - s->leaf->low[d] + 1);
-	time += s->lane_time * (double)(all_lanes(choice) + new_banks(s, choice));
-	if ((s->kept == s->wanted && time >= s->time[s->kept - 1]) || !is_payable(s, choice) ||
-	        !has_room(s, choice))
+	return time + s->lane_time * (double)(all_lanes(choice) + new_banks(s, choice));
+}
+
+static bool is_late(const struct lane_search *s, double time)
+{
+	return s->kept == s->wanted && time >= s->time[s->kept - 1];
+}
+
+static void try_choice(struct lane_search *s, const struct lane_choice *lanes)
+{
+	struct lane_choice choice = *lanes;
+	if (is_late(s, time_with(s, &choice)))
+		return;
+	choice.interval = interval_with(s, &choice);
+	if (!choice.interval || !is_payable(s, &choice))
+		return;
+	double time = time_with(s, &choice);
+	if (is_late(s, time))
 		return;
 	s->kept += s->kept < s->wanted;
 	int at = s->kept - 1;
@@ -436,7 +498,7 @@ static void try_choice(struct lane_search *s, const struct lane_choice *choice)
 		s->best[at] = s->best[at - 1];
 	}
 	s->time[at] = time;
-	s->best[at] = *choice;
+	s->best[at] = choice;
 }
 
 /* May the loop over this counter have so many lanes? It is parallel and long enough, and its arrays
@@ -476,7 +538,7 @@ static void search(struct lane_search *s)
 	try_choice(s, &choice);
 	for (int i = 0; i < s->leaf->loops; i++)
 		for (int64_t lanes = 2; lanes <= s->most; lanes++) {
-			choice = (struct lane_choice){ 1, { s->leaf->counter[i] }, { lanes } };
+			choice = (struct lane_choice){ 1, { s->leaf->counter[i] }, { lanes }, 0 };
 			if (!may[s->leaf->counter[i] * (LANES_MOST + 1) + lanes])
 				continue;
 			try_choice(s, &choice);
@@ -574,7 +636,8 @@ static void widen(struct raise_group *group, const struct poly_access *access, i
 	}
 }
 
-/* Rows that have one bank get some, so that arrays are filled and sent in words. */
+/* Rows that have one bank get some, so that arrays are filled and sent in words, if as many copies
+ * have room. */
 static void widen_rows(struct raising *r, struct raise_group *group)
 {
 	for (int a = 0; a < r->program.arrays; a++) {
@@ -582,6 +645,7 @@ static void widen_rows(struct raising *r, struct raise_group *group)
 		int64_t all = 1;
 		int64_t banks = 1;
 		int64_t words = WORD_MOST;
+		int64_t copies = copies_held(r, group);
 		for (int d = 0; d < array->rank; d++) {
 			all *= array->extent[d];
 			banks *= group->banks[a][d];
@@ -593,7 +657,7 @@ static void widen_rows(struct raising *r, struct raise_group *group)
 			words /= 2;
 		} while (words &&
 		        (array->extent[array->rank - 1] % (2 * words) ||
-		                banks * 2 * words > BANKS_MOST || !is_held(r, group)));
+		                banks * 2 * words > BANKS_MOST || copies_held(r, group) < copies));
 	}
 }
 
