@@ -304,6 +304,7 @@ static void add_parts(
 		add_figure(row, "dsp", (int64_t)count * one->dsp, &cost->dsp);
 		add_figure(row, "lut", (int64_t)count * one->lut, &cost->lut);
 		add_figure(row, "ff", (int64_t)count * one->ff, &cost->ff);
+		cost->parts += count;
 	}
 }
 
@@ -376,7 +377,7 @@ static void read_double_operators(struct platform_reader *reader, struct platfor
 		platform->double_cost[code] = row.json
 		        ? read_simple(&row)
 		        : (struct operator_cost){ (cost.latency * 3 + 1) / 2, cost.dsp * 3,
-			          cost.lut * 3, cost.ff * 3 };
+			          cost.lut * 3, cost.ff * 3, cost.parts };
 	}
 }
 
@@ -601,7 +602,7 @@ static int product_dsp(int bits, int narrow)
 struct operator_cost platform_narrow(const struct platform *platform)
 {
 	struct operator_cost cost = platform->cost[OP_MULF];
-	return (struct operator_cost){ cost.latency, 1, NARROW_LUT, cost.ff };
+	return (struct operator_cost){ cost.latency, 1, NARROW_LUT, cost.ff, 0 };
 }
 
 struct operator_cost platform_narrow_integer(const struct platform *platform)
@@ -609,7 +610,7 @@ struct operator_cost platform_narrow_integer(const struct platform *platform)
 	struct operator_cost cost = platform->cost[OP_SITOFP];
 	return (struct operator_cost){ cost.latency, cost.dsp,
 		cost.lut < INTEGER_LUT ? cost.lut : INTEGER_LUT,
-		cost.ff < INTEGER_FF ? cost.ff : INTEGER_FF };
+		cost.ff < INTEGER_FF ? cost.ff : INTEGER_FF, 0 };
 }
 
 struct operator_cost platform_product(const struct platform *platform, int bits, int other)
@@ -617,13 +618,13 @@ struct operator_cost platform_product(const struct platform *platform, int bits,
 	struct operator_cost cost = platform->cost[OP_MULI];
 	int wide = bits > other ? bits : other;
 	return (struct operator_cost){ cost.latency, product_dsp(wide, bits + other - wide),
-		(cost.lut * wide + 31) / 32, (cost.ff * wide + 31) / 32 };
+		(cost.lut * wide + 31) / 32, (cost.ff * wide + 31) / 32, 0 };
 }
 
 struct operator_cost platform_scale(const struct platform *platform)
 {
 	struct operator_cost cost = platform->cost[OP_MULF];
-	return (struct operator_cost){ cost.latency, 0, SCALE_LUT, cost.ff };
+	return (struct operator_cost){ cost.latency, 0, SCALE_LUT, cost.ff, 0 };
 }
 
 /* The table is for 32 bits; narrow floats compute as f32. */

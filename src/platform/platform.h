@@ -19,6 +19,7 @@ struct resources {
 struct operator_cost {
 	int latency; /* cycles, fully pipelined */
 	int dsp, lut, ff;
+	int parts; /* operations that a function is composed of; 0: it is one operator */
 };
 
 struct platform {

@@ -57,8 +57,8 @@ static bool find_pair(
 			const struct poly_piece *a = &piece[task->member[*first]];
 			const struct poly_piece *b = &piece[task->member[*second]];
 			if (a->leaf.statement == b->leaf.statement ||
-			        pieces->alike[a->leaf.statement] !=
-			                pieces->alike[b->leaf.statement] ||
+			        pieces->traits->alike[a->leaf.statement] !=
+			                pieces->traits->alike[b->leaf.statement] ||
 			        !same_loops(a, b))
 				continue;
 			path = path ? path : poly_paths(task, pieces->poly->arena);

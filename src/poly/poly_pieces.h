@@ -9,13 +9,15 @@ struct poly_piece {
 	VEC(struct poly_form) time;
 	bool used[POLY_DIMS]; /* counters in the order so far */
 	struct poly_leaf leaf;
+	int first; /* the piece in whose loops this one runs; -1: in loops of its own */
+	int turn;  /* its place among those of the loops */
 };
 
 struct poly_pieces {
 	struct poly *poly;
 	VEC(struct poly_piece) piece;
-	const int *alike; /* [statements] */
-	bool is_trial;    /* only to see what an order leaves parallel */
+	const struct poly_traits *traits;
+	bool is_trial; /* only to see what an order leaves parallel */
 };
 
 /* Pieces whose order is to be found, and what they have to observe: the edges belong to it. */
@@ -33,6 +35,10 @@ bool poly_split(struct poly_pieces *pieces, struct poly_task *task);
 void poly_merge(struct poly_pieces *pieces, struct poly_task *task);
 /* [members * members]: does an edge, or a path of edges, lead from the one to the other? */
 bool *poly_paths(const struct poly_task *task, struct arena *arena);
+/* Lets the piece of the task run in the loops of piece `first`, which have no loops inside, behind
+ * those that do so already. false: an iteration would come too early, or it costs more than it
+ * saves. */
+bool poly_fuse(struct poly_pieces *pieces, const struct poly_task *task, int first, int second);
 /* The piece's place among the members. */
 int poly_place(const struct poly_task *task, int piece);
 /* Are there no edges between pieces that lead back to where they began? */

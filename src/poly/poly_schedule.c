@@ -206,28 +206,43 @@ static void add_time(struct poly_pieces *pieces, int piece, bool counts, struct 
 	VEC_PUSH(pieces->poly->arena, &to->time, form);
 }
 
+/* The members of a component and the edges between them. */
+static struct poly_task part_of(struct poly_pieces *pieces, const struct poly_task *task,
+        const struct components *components, int n)
+{
+	struct arena *arena = pieces->poly->arena;
+	struct poly_task part = { .member = ARENA_ARRAY(arena, int, task->members) };
+	for (int i = 0; i < task->members; i++)
+		if (components->of[i] == n)
+			part.member[part.members++] = task->member[i];
+	for (size_t i = 0; i < task->edges.count; i++) {
+		struct poly_edge edge = task->edges.data[i];
+		if (components->of[poly_place(task, edge.from)] != n ||
+		        components->of[poly_place(task, edge.to)] != n)
+			continue;
+		edge.map = isl_map_copy(edge.map);
+		VEC_PUSH(arena, &part.edges, edge);
+	}
+	return part;
+}
+
 static bool arrange_components(
         struct poly_pieces *pieces, struct poly_task *task, const struct components *components)
 {
-	struct arena *arena = pieces->poly->arena;
 	bool good = true;
+	int place = 0;
+	int leaf = -1; /* the component before, if it is one statement in parallel loops */
 	for (int n = 0; n < components->count; n++) {
-		struct poly_task part = { .member = ARENA_ARRAY(arena, int, task->members) };
-		for (int i = 0; i < task->members; i++) {
-			if (components->of[i] != n)
-				continue;
-			part.member[part.members++] = task->member[i];
-			add_time(pieces, task->member[i], false,
-			        (struct poly_form){ .constant = n });
-		}
-		for (size_t i = 0; i < task->edges.count; i++) {
-			struct poly_edge edge = task->edges.data[i];
-			if (components->of[poly_place(task, edge.from)] != n ||
-			        components->of[poly_place(task, edge.to)] != n)
-				continue;
-			edge.map = isl_map_copy(edge.map);
-			VEC_PUSH(arena, &part.edges, edge);
-		}
+		struct poly_task part = part_of(pieces, task, components, n);
+		int first = part.member[0];
+		bool alone = part.members == 1 && !part.edges.count;
+		bool fused = alone && leaf >= 0 && poly_fuse(pieces, task, leaf, first);
+		place += n && !fused;
+		if (!fused)
+			leaf = alone ? first : -1;
+		for (int i = 0; i < part.members; i++)
+			add_time(pieces, part.member[i], false,
+			        (struct poly_form){ .constant = place });
 		good = arrange(pieces, &part) && good;
 	}
 	poly_edges_free(&task->edges);
@@ -288,7 +303,7 @@ static int count_serial(struct poly_pieces *pieces, const struct poly_task *task
 {
 	struct arena *arena = pieces->poly->arena;
 	struct poly_pieces trial = {
-		.poly = pieces->poly, .alike = pieces->alike, .is_trial = true
+		.poly = pieces->poly, .traits = pieces->traits, .is_trial = true
 	};
 	struct poly_task inner = { .members = task->members };
 	int most = 0;
@@ -460,14 +475,40 @@ static void finish_leaf(struct poly_piece *piece)
 	isl_basic_set_free(hull);
 }
 
-struct poly_schedule *poly_schedule_new(struct poly *poly, const bool *inside, const int *alike)
+/* The leaves that have loops of their own; the others follow the one in whose loops they run. */
+static void list_leaves(struct poly_schedule *schedule, struct arena *arena)
+{
+	struct poly_pieces *pieces = schedule->pieces;
+	int count = (int)pieces->piece.count;
+	schedule->leaf = ARENA_ARRAY(arena, struct poly_leaf *, count + 1);
+	for (int i = 0; i < count; i++) {
+		struct poly_piece *piece = &pieces->piece.data[i];
+		if (!piece->domain)
+			continue;
+		finish_leaf(piece);
+		if (piece->first < 0)
+			schedule->leaf[schedule->leaves++] = &piece->leaf;
+	}
+	for (int turn = count; turn > 0; turn--)
+		for (int i = 0; i < count; i++) {
+			struct poly_piece *piece = &pieces->piece.data[i];
+			if (!piece->domain || piece->first < 0 || piece->turn != turn)
+				continue;
+			struct poly_leaf *first = &pieces->piece.data[piece->first].leaf;
+			piece->leaf.next = first->next;
+			first->next = &piece->leaf;
+		}
+}
+
+struct poly_schedule *poly_schedule_new(
+        struct poly *poly, const bool *inside, const struct poly_traits *traits)
 {
 	struct arena *arena = poly->arena;
 	struct poly_schedule *schedule = ARENA_NEW(arena, struct poly_schedule);
 	struct poly_pieces *pieces = ARENA_NEW(arena, struct poly_pieces);
 	schedule->pieces = pieces;
 	pieces->poly = poly;
-	pieces->alike = alike;
+	pieces->traits = traits;
 	isl_ctx_reset_operations(poly->ctx);
 	int count = poly->program->statements;
 	struct poly_task task = { .member = ARENA_ARRAY(arena, int, count) };
@@ -475,7 +516,7 @@ struct poly_schedule *poly_schedule_new(struct poly *poly, const bool *inside, c
 	for (int s = 0; s < count; s++) {
 		if (!inside[s])
 			continue;
-		struct poly_piece piece = { .domain = isl_set_copy(poly->domain[s]) };
+		struct poly_piece piece = { .domain = isl_set_copy(poly->domain[s]), .first = -1 };
 		piece.leaf.statement = s;
 		piece_of_statement[s] = (int)pieces->piece.count;
 		task.member[task.members++] = (int)pieces->piece.count;
@@ -487,14 +528,8 @@ struct poly_schedule *poly_schedule_new(struct poly *poly, const bool *inside, c
 		task.edges.data[i].to = piece_of_statement[task.edges.data[i].to];
 	}
 	bool good = arrange(pieces, &task);
-	schedule->leaf = ARENA_ARRAY(arena, struct poly_leaf *, pieces->piece.count + 1);
-	for (size_t i = 0; good && i < pieces->piece.count; i++) {
-		struct poly_piece *piece = &pieces->piece.data[i];
-		if (!piece->domain)
-			continue;
-		finish_leaf(piece);
-		schedule->leaf[schedule->leaves++] = &piece->leaf;
-	}
+	if (good)
+		list_leaves(schedule, arena);
 	if (good && isl_ctx_last_error(poly->ctx) == isl_error_none)
 		return schedule;
 	poly_schedule_free(schedule);
@@ -526,6 +561,13 @@ static void find_depths(const struct poly_schedule *schedule, int *outer, int *i
 	*inner = *outer + loops;
 }
 
+/* The leaf in whose loops the piece runs. */
+static const struct poly_leaf *loops_of(
+        const struct poly_schedule *schedule, const struct poly_piece *piece)
+{
+	return piece->first < 0 ? &piece->leaf : &schedule->pieces->piece.data[piece->first].leaf;
+}
+
 static int lane_of(const struct poly_leaf *leaf, int counter)
 {
 	for (int l = 0; l < leaf->lane_loops; l++)
@@ -542,22 +584,21 @@ static isl_aff *counter_aff(const struct poly_piece *piece, int counter)
 }
 
 /* ⌊counter / lanes⌋ */
-static isl_aff *tile_aff(const struct poly_piece *piece, int counter)
+static isl_aff *tile_aff(const struct poly_piece *piece, const struct poly_leaf *loops, int counter)
 {
-	int lane = lane_of(&piece->leaf, counter);
+	int lane = lane_of(loops, counter);
 	isl_aff *aff = counter_aff(piece, counter);
 	if (lane < 0)
 		return aff;
-	return isl_aff_floor(isl_aff_scale_down_ui(aff, (unsigned)piece->leaf.lanes[lane]));
+	return isl_aff_floor(isl_aff_scale_down_ui(aff, (unsigned)loops->lanes[lane]));
 }
 
-static isl_aff *lane_aff(const struct poly_piece *piece, int lane)
+static isl_aff *lane_aff(const struct poly_piece *piece, const struct poly_leaf *loops, int lane)
 {
-	int counter = piece->leaf.lane_counter[lane];
-	isl_val *lanes =
-	        isl_val_int_from_si(isl_set_get_ctx(piece->domain), piece->leaf.lanes[lane]);
-	return isl_aff_sub(
-	        counter_aff(piece, counter), isl_aff_scale_val(tile_aff(piece, counter), lanes));
+	int counter = loops->lane_counter[lane];
+	isl_val *lanes = isl_val_int_from_si(isl_set_get_ctx(piece->domain), loops->lanes[lane]);
+	return isl_aff_sub(counter_aff(piece, counter),
+	        isl_aff_scale_val(tile_aff(piece, loops, counter), lanes));
 }
 
 static isl_map *time_of(const struct poly_schedule *schedule, const struct poly_piece *piece)
@@ -567,18 +608,21 @@ static isl_map *time_of(const struct poly_schedule *schedule, const struct poly_
 	find_depths(schedule, &outer, &inner);
 	isl_space *space = isl_set_get_space(piece->domain);
 	int dims = (int)isl_set_dim(piece->domain, isl_dim_set);
-	isl_space *times =
-	        isl_space_set_alloc(isl_space_get_ctx(space), 0, (unsigned)(inner + POLY_LANES));
+	int turn = inner + POLY_LANES;
+	const struct poly_leaf *loops = loops_of(schedule, piece);
+	isl_space *times = isl_space_set_alloc(isl_space_get_ctx(space), 0, (unsigned)turn + 1);
 	isl_multi_aff *time = isl_multi_aff_zero(
 	        isl_space_map_from_domain_and_range(isl_space_copy(space), times));
 	for (size_t i = 0; i < piece->time.count; i++)
 		time = isl_multi_aff_set_aff(
 		        time, (int)i, isl_room_aff(space, &piece->time.data[i], dims));
-	for (int i = 0; i < piece->leaf.loops; i++)
+	for (int i = 0; i < loops->loops; i++)
 		time = isl_multi_aff_set_aff(
-		        time, outer + i, tile_aff(piece, piece->leaf.counter[i]));
-	for (int i = 0; i < piece->leaf.lane_loops; i++)
-		time = isl_multi_aff_set_aff(time, inner + i, lane_aff(piece, i));
+		        time, outer + i, tile_aff(piece, loops, loops->counter[i]));
+	for (int i = 0; i < loops->lane_loops; i++)
+		time = isl_multi_aff_set_aff(time, inner + i, lane_aff(piece, loops, i));
+	struct poly_form number = { .constant = piece->turn };
+	time = isl_multi_aff_set_aff(time, turn, isl_room_aff(space, &number, dims));
 	isl_space_free(space);
 	return isl_map_intersect_domain(isl_map_from_multi_aff(time), isl_set_copy(piece->domain));
 }
@@ -602,9 +646,10 @@ isl_union_map *poly_schedule_options(const struct poly_schedule *schedule)
 	struct text text = text_new(schedule->pieces->poly->arena);
 	find_depths(schedule, &outer, &inner);
 	text_add(&text, "{ [");
-	for (int d = 0; d < inner + POLY_LANES; d++)
+	for (int d = 0; d <= inner + POLY_LANES; d++)
 		text_add(&text, d ? ", i%d" : "i%d", d);
-	text_add(&text, "] -> unroll[x] : exists (e: x = 2e and 0 <= x < %d) }", outer);
+	text_add(&text, "] -> unroll[x] : x = %d or exists (e: x = 2e and 0 <= x < %d) }",
+	        inner + POLY_LANES, outer);
 	return isl_union_map_read_from_str(schedule->pieces->poly->ctx, text.data);
 }
 
@@ -623,13 +668,14 @@ static bool is_last(isl_map *order, isl_aff *number)
 	return same;
 }
 
-static struct poly_loop_role role_in(const struct poly_piece *piece, isl_map *order)
+static struct poly_loop_role role_in(
+        const struct poly_piece *piece, const struct poly_leaf *loops, isl_map *order)
 {
 	struct poly_loop_role role = { 0 };
-	for (int i = 0; !role.parallel && i < piece->leaf.loops; i++)
-		role.parallel = is_last(order, tile_aff(piece, piece->leaf.counter[i]));
-	for (int i = 0; !role.parallel && !role.lanes && i < piece->leaf.lane_loops; i++)
-		role.lanes = is_last(order, lane_aff(piece, i)) ? piece->leaf.lanes[i] : 0;
+	for (int i = 0; !role.parallel && i < loops->loops; i++)
+		role.parallel = is_last(order, tile_aff(piece, loops, loops->counter[i]));
+	for (int i = 0; !role.parallel && !role.lanes && i < loops->lane_loops; i++)
+		role.lanes = is_last(order, lane_aff(piece, loops, i)) ? loops->lanes[i] : 0;
 	return role;
 }
 
@@ -650,7 +696,8 @@ static isl_stat add_role(isl_map *order, void *user)
 		isl_map *own =
 		        isl_map_intersect_domain(isl_map_copy(order), isl_set_copy(piece->domain));
 		if (isl_map_is_empty(own) == isl_bool_false) {
-			struct poly_loop_role role = role_in(piece, own);
+			struct poly_loop_role role =
+			        role_in(piece, loops_of(search->schedule, piece), own);
 			bool same = !search->any || role.lanes == search->role.lanes;
 			search->role.parallel =
 			        role.parallel && (!search->any || search->role.parallel);

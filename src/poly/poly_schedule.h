@@ -22,6 +22,9 @@ struct poly_leaf {
 	/* The parallel counters in the order of their loops. */
 	int loops;
 	int counter[POLY_DIMS];
+	/* A further statement that runs in the same iterations of these loops, behind this one;
+	 * its own loops and lanes are those of the first one. */
+	struct poly_leaf *next;
 };
 
 struct poly_schedule {
@@ -30,8 +33,14 @@ struct poly_schedule {
 	struct poly_pieces *pieces; /* inside poly/ */
 };
 
-/* alike: [statements] the first statement that does the same at its counters.
- * NULL: it is too complex. It lives as long as poly. */
-struct poly_schedule *poly_schedule_new(struct poly *poly, const bool *inside, const int *alike);
+/* What is known of the statements, each [statements]. */
+struct poly_traits {
+	const int *alike;  /* the first statement that does the same at its counters */
+	const bool *light; /* it only copies */
+};
+
+/* NULL: it is too complex. It lives as long as poly. */
+struct poly_schedule *poly_schedule_new(
+        struct poly *poly, const bool *inside, const struct poly_traits *traits);
 void poly_schedule_free(struct poly_schedule *schedule);
 #endif

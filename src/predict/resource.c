@@ -135,6 +135,16 @@ static struct operator_cost with_bits(struct operator_cost cost, int bits)
 	return cost;
 }
 
+/* Of a function that begins every `interval` cycles, operations share operators. */
+static struct operator_cost with_shared_parts(struct operator_cost cost, int64_t interval)
+{
+	int by = interval < cost.parts ? (int)interval : cost.parts;
+	return (struct operator_cost){ .latency = cost.latency,
+		.dsp = (cost.dsp + by - 1) / by,
+		.lut = (cost.lut + by - 1) / by,
+		.ff = (cost.ff + by - 1) / by };
+}
+
 static int uses_in_block(const struct value *value)
 {
 	int uses = 0;
@@ -221,6 +231,10 @@ static void count_op(struct counting *c, const struct op *op)
 	int64_t *operations = operations_of(c, code, scalar, narrow);
 	int64_t all = *operations += lanes * c->copies;
 	int64_t more = shared(all, c->interval) - shared(all - lanes * c->copies, c->interval);
+	if (cost.parts && c->interval > 1 && !c->units) {
+		cost = with_shared_parts(cost, c->interval);
+		more = lanes * c->copies;
+	}
 	if (c->units)
 		more = add_units(&c->units[operations - c->operations], shared(all, c->interval));
 	/* addresses: a shift, a mask or a few adders */

@@ -15,7 +15,7 @@ struct loop_body {
 	const struct platform *platform;
 	VEC(const struct op *) ops;
 	VEC(struct time_edge) edges;
-	int64_t *start;  /* [ops] */
+	int64_t *start; /* [ops] */
 	int64_t copies; /* of an array, at most */
 };
 
@@ -322,8 +322,8 @@ static struct resources copy_of(const struct platform *platform, const struct va
 	const struct type *type = array->type;
 	int64_t bits = type_bits(type->element);
 	int64_t words = type->shape[type->rank - 1];
-	struct resources one = storage_cost(
-	        storage_choose(bits, words, platform->die[0].uram > 0), bits, words);
+	struct resources one =
+	        storage_cost(storage_choose(bits, words, platform->die[0].uram > 0), bits, words);
 	return resources_times(one, type_elements(type) / words);
 }
 
@@ -339,8 +339,7 @@ static void add_reads(struct read_arrays *found, const struct loop_body *body)
 			continue;
 		if (at == found->arrays.count)
 			VEC_PUSH(found->arena, &found->arrays,
-			        ((struct read_array){
-			                array, copy_of(found->platform, array), 1 }));
+			        ((struct read_array){ array, copy_of(found->platform, array), 1 }));
 		struct read_array *entry = &found->arrays.data[at];
 		entry->reads = reads > entry->reads ? reads : entry->reads;
 	}

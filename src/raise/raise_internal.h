@@ -28,6 +28,7 @@ struct raise_group {
 	int64_t (*banks)[POLY_DIMS];
 	/* elements before the first one of C, and all of them */
 	int64_t (*margin)[POLY_DIMS], (*extent)[POLY_DIMS];
+	int64_t *words;   /* [arrays in C] that an iteration reads, at most; 0: it is not used */
 	int64_t dsp;      /* that its operators may take */
 	int64_t used_dsp; /* and those that they take */
 };

@@ -30,12 +30,20 @@ struct lane_choice {
 	int64_t interval; /* cycles between iterations; 0: not known */
 };
 
+/* Statements that run in the loops of a leaf, and what they access. */
+struct leaf_accesses {
+	struct arena *arena;
+	VEC(const struct poly_access *) reads;
+	VEC(const struct poly_access *) all;
+};
+
 struct nest_units;
 
 struct lane_search {
 	struct raising *r;
 	struct raise_group *group;
 	const struct poly_leaf *leaf;
+	struct leaf_accesses accesses;
 	const struct nest_units *units; /* of the leaves before */
 	int64_t most;                   /* lanes of a loop for which there are operators */
 	double lane_time;               /* that a lane has to save */
@@ -44,12 +52,6 @@ struct lane_search {
 	struct lane_choice best[CHOICES_KEPT];
 	double time[CHOICES_KEPT];
 };
-
-static const struct poly_access *access_of(const struct lane_search *s, int number)
-{
-	const struct poly_statement *statement = &s->r->program.statement[s->leaf->statement];
-	return number < 0 ? &statement->write : &statement->read[number];
-}
 
 /* --- banks */
 
@@ -74,28 +76,50 @@ static bool same_element(const struct poly_access *a, const struct poly_access *
 	return a->array == b->array && !memcmp(a->subscript, b->subscript, sizeof a->subscript);
 }
 
-/* Words of an array that an iteration of the statement reads. */
-static int64_t words_read(const struct poly_statement *statement, int array)
+static struct leaf_accesses accesses_of(const struct raising *r, const struct poly_leaf *leaf)
+{
+	struct leaf_accesses found = { .arena = r->arena };
+	for (; leaf; leaf = leaf->next) {
+		const struct poly_statement *statement = &r->program.statement[leaf->statement];
+		VEC_PUSH(r->arena, &found.all, &statement->write);
+		for (int j = 0; j < statement->reads; j++) {
+			VEC_PUSH(r->arena, &found.all, &statement->read[j]);
+			VEC_PUSH(r->arena, &found.reads, &statement->read[j]);
+		}
+	}
+	return found;
+}
+
+/* Words of an array that an iteration of the leaf reads. */
+static int64_t words_read(const struct leaf_accesses *accesses, int array)
 {
 	int64_t words = 0;
-	for (int j = 0; j < statement->reads; j++) {
-		bool again = statement->read[j].array != array;
-		for (int k = 0; k < j; k++)
-			again = again || same_element(&statement->read[j], &statement->read[k]);
+	for (size_t j = 0; j < accesses->reads.count; j++) {
+		const struct poly_access *read = accesses->reads.data[j];
+		bool again = read->array != array;
+		for (size_t k = 0; k < j; k++)
+			again = again || same_element(read, accesses->reads.data[k]);
 		words += !again;
 	}
 	return words;
 }
 
-/* Words of an array that an iteration of some statement reads, at most. */
-static int64_t most_words(const struct raising *r, const struct raise_group *group, int array)
+/* [arrays] Words that an iteration of some leaf reads, at most, of those that the nest uses. */
+static int64_t *most_words(
+        const struct raising *r, const struct raise_group *group, const struct poly_schedule *of)
 {
-	int64_t most = 1;
-	for (int i = 0; i < r->statements; i++) {
-		int64_t words = group->inside[i] ? words_read(&r->program.statement[i], array) : 0;
-		most = words > most ? words : most;
+	int64_t *words = ARENA_ARRAY(r->arena, int64_t, r->program.arrays + 1);
+	for (int a = 0; a < r->program.arrays; a++)
+		for (int s = 0; s < r->statements && !words[a]; s++)
+			words[a] = group->inside[s] && uses(&r->program.statement[s], a);
+	for (int i = 0; i < of->leaves; i++) {
+		struct leaf_accesses accesses = accesses_of(r, of->leaf[i]);
+		for (int a = 0; a < r->program.arrays; a++) {
+			int64_t own = words_read(&accesses, a);
+			words[a] = own > words[a] ? own : words[a];
+		}
 	}
-	return most;
+	return words;
 }
 
 /* Words of a row that begin before its first element or end behind its last one. */
@@ -142,22 +166,18 @@ static struct resources array_cost(
 static int64_t copies_held(const struct raising *r, const struct raise_group *group)
 {
 	struct resources *cost = ARENA_ARRAY(r->arena, struct resources, r->program.arrays + 1);
-	int64_t *words = ARENA_ARRAY(r->arena, int64_t, r->program.arrays + 1);
 	int64_t copies = 1;
 	for (int a = 0; a < r->program.arrays; a++) {
-		bool used = false;
-		for (int s = 0; s < r->statements && !used; s++)
-			used = group->inside[s] && uses(&r->program.statement[s], a);
-		if (used)
+		if (group->words[a])
 			cost[a] = array_cost(r, group, a);
-		words[a] = used ? most_words(r, group, a) : 0;
-		copies = words[a] > copies ? words[a] : copies;
+		copies = group->words[a] > copies ? group->words[a] : copies;
 	}
 	for (; copies; copies--) {
 		struct resources sum = { 0 };
-		for (int a = 0; a < r->program.arrays; a++)
-			sum = resources_add(sum,
-			        resources_times(cost[a], words[a] < copies ? words[a] : copies));
+		for (int a = 0; a < r->program.arrays; a++) {
+			int64_t own = group->words[a] < copies ? group->words[a] : copies;
+			sum = resources_add(sum, resources_times(cost[a], own));
+		}
 		if (sequential_is_held(r->options->platform, sum))
 			break;
 	}
@@ -165,13 +185,12 @@ static int64_t copies_held(const struct raising *r, const struct raise_group *gr
 }
 
 /* Cycles from an iteration of the leaf to the next one, with so many copies. */
-static int64_t interval_of(const struct raising *r, const struct poly_leaf *leaf, int64_t copies)
+static int64_t interval_of(
+        const struct raising *r, const struct leaf_accesses *accesses, int64_t copies)
 {
-	const struct poly_statement *statement = &r->program.statement[leaf->statement];
 	int64_t most = 1;
-	for (int j = 0; j < statement->reads; j++) {
-		int64_t words = words_read(statement, statement->read[j].array);
-		int64_t cycles = (words + copies - 1) / copies;
+	for (int a = 0; a < r->program.arrays; a++) {
+		int64_t cycles = (words_read(accesses, a) + copies - 1) / copies;
 		most = cycles > most ? cycles : most;
 	}
 	return most;
@@ -214,19 +233,17 @@ static int banked_dim(
 
 static bool fits(const struct lane_search *s, int counter, int64_t lanes)
 {
-	const struct poly_statement *statement = &s->r->program.statement[s->leaf->statement];
-	for (int i = -1; i < statement->reads; i++)
-		if (banked_dim(s, access_of(s, i), counter, lanes) == -1)
+	for (size_t i = 0; i < s->accesses.all.count; i++)
+		if (banked_dim(s, s->accesses.all.data[i], counter, lanes) == -1)
 			return false;
 	return true;
 }
 
 static void set_banks(struct lane_search *s, const struct lane_choice *choice)
 {
-	const struct poly_statement *statement = &s->r->program.statement[s->leaf->statement];
 	for (int l = 0; l < choice->loops; l++)
-		for (int i = -1; i < statement->reads; i++) {
-			const struct poly_access *access = access_of(s, i);
+		for (size_t i = 0; i < s->accesses.all.count; i++) {
+			const struct poly_access *access = s->accesses.all.data[i];
 			int d = banked_dim(s, access, choice->counter[l], choice->lanes[l]);
 			if (d >= 0)
 				s->group->banks[access->array][d] = choice->lanes[l];
@@ -236,10 +253,9 @@ static void set_banks(struct lane_search *s, const struct lane_choice *choice)
 /* Banks that the arrays get with the choice. */
 static int64_t new_banks(struct lane_search *s, const struct lane_choice *choice)
 {
-	const struct poly_statement *statement = &s->r->program.statement[s->leaf->statement];
 	int64_t banks = 0;
-	for (int i = -1; i < statement->reads; i++) {
-		const struct poly_access *access = access_of(s, i);
+	for (size_t i = 0; i < s->accesses.all.count; i++) {
+		const struct poly_access *access = s->accesses.all.data[i];
 		int64_t factor = 1;
 		for (int l = 0; l < choice->loops; l++) {
 			int d = banked_dim(s, access, choice->counter[l], choice->lanes[l]);
@@ -255,10 +271,9 @@ static int64_t new_banks(struct lane_search *s, const struct lane_choice *choice
 /* Has each lane of the choice banks of its own, whichever other lanes use the array? */
 static bool has_banks(const struct lane_search *s, const struct lane_choice *choice)
 {
-	const struct poly_statement *statement = &s->r->program.statement[s->leaf->statement];
 	for (int l = 0; l < choice->loops; l++)
-		for (int i = -1; i < statement->reads; i++) {
-			const struct poly_access *access = access_of(s, i);
+		for (size_t i = 0; i < s->accesses.all.count; i++) {
+			const struct poly_access *access = s->accesses.all.data[i];
 			int d = banked_dim(s, access, choice->counter[l], choice->lanes[l]);
 			if (d == -1 ||
 			        (d >= 0 && s->group->banks[access->array][d] != choice->lanes[l]))
@@ -267,7 +282,7 @@ static bool has_banks(const struct lane_search *s, const struct lane_choice *cho
 	return true;
 }
 
-/* Cycles between iterations of the leaf with the choice; 0: its arrays do not fit with the banks. */
+/* Cycles between iterations of the leaf with the choice; 0: its arrays do not fit then. */
 static int64_t interval_with(struct lane_search *s, const struct lane_choice *choice)
 {
 	size_t size = sizeof *s->group->banks * (size_t)s->r->program.arrays;
@@ -277,7 +292,7 @@ static int64_t interval_with(struct lane_search *s, const struct lane_choice *ch
 	memcpy(s->group->banks, s->before, size);
 	if (!copies && choice->loops)
 		return 0;
-	return interval_of(s->r, s->leaf, copies ? copies : 1);
+	return interval_of(s->r, &s->accesses, copies ? copies : 1);
 }
 
 /* --- operators */
@@ -341,16 +356,13 @@ static bool *varying_nodes(const struct raising *r, const struct poly_leaf *leaf
 	return varies;
 }
 
-/* What is the same in all lanes of a loop is computed once, in front of it. Iterations with cycles
- * between them share operators. */
-static struct nest_units with_lanes(const struct raising *r, const struct nest_units *units,
-        const struct poly_leaf *leaf, const struct lane_choice *choice)
+/* What is the same in all lanes of a loop is computed once, in front of it. */
+static void add_units(const struct raising *r, const struct poly_leaf *leaf,
+        const struct lane_choice *choice, struct nest_units *to)
 {
 	const struct body *body = body_of(r, leaf);
-	int64_t lanes = all_lanes(choice);
-	struct nest_units own = { .lanes = lanes > units->lanes ? lanes : units->lanes };
 	int64_t *copies = ARENA_ARRAY(r->arena, int64_t, body->count + 1);
-	lanes = 1;
+	int64_t lanes = 1;
 	for (int l = 0; l < choice->loops; l++) {
 		const bool *varies = varying_nodes(r, leaf, choice->counter[l]);
 		lanes *= choice->lanes[l];
@@ -360,17 +372,27 @@ static struct nest_units with_lanes(const struct raising *r, const struct nest_u
 	for (int n = 0; n < body->count; n++) {
 		const struct node *node = &body->node[n];
 		if (node->kind == NODE_OP)
-			own.count[node->code == OP_SUBF ? OP_ADDF : node->code]
+			to->count[node->code == OP_SUBF ? OP_ADDF : node->code]
 			         [type_is_double(node->type)] += copies[n] ? copies[n] : 1;
 	}
-	for (int code = 0; code < OP_COUNT && choice->interval; code++)
-		for (int wide = 0; wide < 2; wide++)
-			own.count[code][wide] = (own.count[code][wide] + choice->interval - 1) /
-			        choice->interval;
+}
+
+/* The operators with those of a leaf. Iterations with cycles between them share operators. */
+static struct nest_units with_lanes(const struct raising *r, const struct nest_units *units,
+        const struct poly_leaf *leaf, const struct lane_choice *choice)
+{
+	int64_t lanes = all_lanes(choice);
+	int64_t interval = choice->interval ? choice->interval : 1;
+	struct nest_units own = { .lanes = lanes > units->lanes ? lanes : units->lanes };
+	for (const struct poly_leaf *part = leaf; part; part = part->next)
+		add_units(r, part, choice, &own);
 	for (int code = 0; code < OP_COUNT; code++)
-		for (int wide = 0; wide < 2; wide++)
-			if (units->count[code][wide] > own.count[code][wide])
-				own.count[code][wide] = units->count[code][wide];
+		for (int wide = 0; wide < 2; wide++) {
+			int64_t *count = &own.count[code][wide];
+			int64_t before = units->count[code][wide];
+			*count = (*count + interval - 1) / interval;
+			*count = before > *count ? before : *count;
+		}
 	return own;
 }
 
@@ -402,7 +424,8 @@ static int64_t most_lanes(const struct raising *r, int64_t dsp, const struct nes
         const struct poly_leaf *leaf)
 {
 	int64_t most = 1;
-	int64_t interval = interval_of(r, leaf, 1);
+	struct leaf_accesses accesses = accesses_of(r, leaf);
+	int64_t interval = interval_of(r, &accesses, 1);
 	for (int i = 0; i < leaf->loops; i++) {
 		struct lane_choice more = { 1, { leaf->counter[i] }, { most + 1 }, interval };
 		for (; more.lanes[0] <= LANES_MOST; more.lanes[0]++) {
@@ -468,7 +491,8 @@ static double time_with(struct lane_search *s, const struct lane_choice *choice)
 		longest = trips > longest ? trips : longest;
 	}
 	double drains = s->leaf->is_box ? 1 : all / longest;
-	double time = all * (double)(choice->interval ? choice->interval : 1) + DRAIN_CYCLES * drains;
+	double time =
+	        all * (double)(choice->interval ? choice->interval : 1) + DRAIN_CYCLES * drains;
 	for (int d = 0; d < POLY_DIMS; d++)
 		if (!is_inner(s->leaf, d))
 			time *= (double)(s->leaf->high[d] - s->leaf->low[d] + 1);
@@ -593,6 +617,7 @@ static void choose_lanes(struct raising *r, struct raise_group *group, struct po
 	struct lane_search s = {
 		.r = r, .group = group, .leaf = leaf, .units = &chosen->units, .wanted = nth + 1
 	};
+	s.accesses = accesses_of(r, leaf);
 	s.before = arena_alloc(r->arena, sizeof *s.before * (size_t)(r->program.arrays + 1));
 	s.most = most_lanes(r, group->dsp, s.units, leaf);
 	s.lane_time = chosen->longest * LANE_SHARE;
@@ -667,11 +692,9 @@ static void find_extents(struct raising *r, struct raise_group *group, struct po
 		for (int d = 0; d < r->program.array[a].rank; d++)
 			group->extent[a][d] = r->program.array[a].extent[d];
 	for (int i = 0; i < of->leaves; i++) {
-		const struct poly_statement *statement =
-		        &r->program.statement[of->leaf[i]->statement];
-		for (int k = -1; k < statement->reads; k++) {
-			const struct poly_access *access =
-			        k < 0 ? &statement->write : &statement->read[k];
+		struct leaf_accesses accesses = accesses_of(r, of->leaf[i]);
+		for (size_t k = 0; k < accesses.all.count; k++) {
+			const struct poly_access *access = accesses.all.data[k];
 			for (int d = 0; d < r->program.array[access->array].rank; d++)
 				if (group->banks[access->array][d] > 1)
 					widen(group, access, d, of->leaf[i]);
@@ -752,6 +775,7 @@ static void choose_all(struct raising *r, struct raise_group *group, struct poly
 	struct poly_leaf *before = ARENA_ARRAY(r->arena, struct poly_leaf, schedule->leaves + 1);
 	int best = 0;
 	double least = HUGE_VAL;
+	group->words = most_words(r, group, schedule);
 	for (int i = 0; i < schedule->leaves; i++)
 		before[i] = *schedule->leaf[i];
 	for (int nth = 0; nth <= CHOICES_KEPT; nth++) {
@@ -811,11 +835,29 @@ static int64_t share_of(const struct raising *r, int group)
 	return least + (left > 0 ? (int64_t)((double)left * own / all) : 0);
 }
 
+/* Does the statement do no more than to copy? */
+static bool is_light(const struct raising *r, int statement)
+{
+	const struct body *body = &r->region->statements.data[statement].body;
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP)
+			return false;
+	return true;
+}
+
+static struct poly_traits traits_of(const struct raising *r, int group)
+{
+	bool *light = ARENA_ARRAY(r->arena, bool, r->statements + 1);
+	for (int s = 0; s < r->statements; s++)
+		light[s] = is_light(r, s);
+	return (struct poly_traits){ raise_alike(r, group), light };
+}
+
 struct poly_step *raise_nest(struct raising *r, struct poly *poly, int number)
 {
 	struct raise_group *group = &r->groups.data[number];
-	struct poly_schedule *schedule =
-	        poly_schedule_new(poly, group->inside, raise_alike(r, number));
+	struct poly_traits traits = traits_of(r, number);
+	struct poly_schedule *schedule = poly_schedule_new(poly, group->inside, &traits);
 	struct poly_step *step = NULL;
 	clear_banks(r, group);
 	if (schedule) {

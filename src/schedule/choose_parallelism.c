@@ -115,6 +115,8 @@ static int64_t kernel_dsp(const struct parallelism_table *w, int i)
 	const struct platform *platform = w->context->platform;
 	const struct op *op = w->kernel[i];
 	struct schedule schedule = schedule_within(w->module, op, w->parallelism[i].lanes);
+	if (!op->kernel->loops)
+		return body_dsp(platform, &op->kernel->update) / SCALAR_INTERVAL;
 	return schedule.lanes * schedule.row_unroll * body_dsp(platform, &op->kernel->update) +
 	        (schedule_is_tree(op->kernel, &schedule) ? 1 : schedule.lanes) *
 	        body_dsp(platform, &op->kernel->post);

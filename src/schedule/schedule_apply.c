@@ -347,6 +347,8 @@ int64_t schedule_drain_cycles(
 int schedule_interval(const struct kernel *kernel, const struct schedule *schedule, int latency)
 {
 	bool carried;
+	if (!kernel->loops)
+		return SCALAR_INTERVAL;
 	int64_t parts = schedule_partial_sums(kernel, schedule, latency);
 	int64_t distance = update_distance(kernel, schedule, &carried) * parts;
 	int64_t cycles = update_cycles(kernel, schedule, latency, parts);
