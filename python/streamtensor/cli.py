@@ -797,6 +797,20 @@ def _load_module(options, progress: Progress):
     return onnx_model.load(options.model, dict(shapes), dict(values))
 
 
+def _both_phases(options, model) -> bool:
+    """Whether a prompt is read in chunks."""
+    if options.prefill_chunk is not None:
+        return options.prefill_chunk != 1
+    return not _uses_engine(options) and not _has_states(model)
+
+
+def _has_states(model) -> bool:
+    """Whether some of its layers keep a recurrent state."""
+    from .language import decoder_layers
+
+    return bool(decoder_layers.of(model.config).states)
+
+
 def _uses_engine(options) -> bool:
     from .quantize import Scheme
 
@@ -934,12 +948,12 @@ def _generate(options, progress: Progress) -> int:
     _follow_rules(options, model, sampler, progress)
     if sampler.rules:
         per_launch, argmax = 1, False
+    elif _has_states(model) and options.tokens_per_launch is None:
+        per_launch = 1
     end = model.end_tokens()
     tokenizer = None if options.prompt is None else model.tokenizer()
     prompts = _prompts(options, tokenizer)
-    both = (
-        not _uses_engine(options) if options.prefill_chunk is None else options.prefill_chunk != 1
-    )
+    both = _both_phases(options, model)
     shapes = workflow.step_shapes(
         model,
         "both" if both else "decode",

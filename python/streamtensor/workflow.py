@@ -80,7 +80,7 @@ def step_shapes(
     """
     if batch < 1:
         raise Error(f"--batch {batch} is no number of sequences", "accepted is 1 or more")
-    if batch > 1 and not decoder_layers.numbers_positions(model.module):
+    if batch > 1 and not decoder_layers.aligns_sequences(model.module):
         raise Error(
             f"a model of type '{model.config.model_type}' counts the positions of its tokens "
             "itself, so sequences of different lengths have wrong ones",
@@ -194,6 +194,11 @@ def compile_phases(
         progress.stage("export")
         if said := model_module.frequencies_note(model.config, shapes[0].past + 1):
             progress.note(said)
+        if shapes[0].state_keys:
+            progress.note(
+                f"a model of type '{model.config.model_type}' keeps recurrent states: a prompt is "
+                "read as new tokens are, one after the other"
+            )
         steps = [_write_step(model, shape, path) for shape, path in zip(shapes, names)]
         if values:
             _write_weights(model, steps, Path(work), progress, integers)

@@ -193,10 +193,51 @@ def greedy(model, ids: list[int], new: int):
     return made.sequences[0, len(ids) :].tolist(), torch.cat(made.logits)
 
 
+def stepwise(model, ids: list[int], new: int):
+    """The same of transformers that reads every token of the prompt as it reads new ones."""
+    text, logits, cache = list(ids), [], _begun(model)
+    name = decoder_layers.cache_name(model)
+    for at in range(len(ids) + new - 1):
+        with torch.no_grad():
+            out = model(torch.tensor([text[at : at + 1]]), use_cache=True, **{name: cache})
+        if at >= len(ids) - 1:
+            logits.append(out.logits[0, -1])
+            text.append(int(logits[-1].argmax()))
+    return text[len(ids) :], torch.stack(logits)
+
+
+def _begun(model):
+    """A cache without tokens, whose recurrent states are there already: zeros."""
+    from transformers import DynamicCache
+
+    cache, fresh = (DynamicCache(config=model.config) for _ in range(2))
+    with torch.no_grad():
+        model(torch.zeros(1, 1).long(), use_cache=True, **{decoder_layers.cache_name(model): cache})
+    for place, layer in enumerate(cache.layers):
+        if not hasattr(layer, "has_previous_state"):
+            cache.layers[place] = fresh.layers[place]
+            continue
+        for state in (*layer.conv_states.values(), *layer.recurrent_states.values()):
+            if state is not None:
+                state.zero_()
+    return cache
+
+
+def _difference(found, wanted) -> float:
+    """The largest of the logits of all sequences; without bound where a token differs."""
+    if any(ids != wanted_ids for (ids, _), (wanted_ids, _) in zip(found, wanted)):
+        return float("inf")
+    logits, expected = (torch.stack([each for _, each in side]) for side in (found, wanted))
+    scale = expected.abs().amax((1, 2), keepdim=True)
+    return float(((logits - expected) / scale).abs().max())
+
+
 def row(family: str, folder: Path, compiled: bool = True) -> str:
     """What becomes of a family: "equal, E" with the largest difference of the logits, behind it
-    "one sequence" where several are refused; "refused: …", "none: …" where there is no tiny model,
-    or "WRONG …". Not compiled: the exported step runs in PyTorch.
+    "one sequence" where several are refused and "one token at a time" where it has no prefill, "as new
+    ones" where transformers reads those of a prompt in another way than new ones;
+    "refused: …", "none: …" where there is no tiny model, or "WRONG …". Not compiled: the exported
+    step runs in PyTorch.
     """
     try:
         model = build(family, folder / "model")
@@ -204,24 +245,30 @@ def row(family: str, folder: Path, compiled: bool = True) -> str:
         wanted = [greedy(model, ids, LENGTHS["new"]) for ids in prompts]
     except Exception as error:
         return f"none: {first_line(error)}"
-    worst, several = 0.0, True
+    worst, several, whole = 0.0, True, True
     try:
         loaded = models.load(str(folder / "model"))
-        several = decoder_layers.numbers_positions(loaded.module)
-        for phase, batch in (("both", 1), ("decode", 2))[: 1 + several]:
+        several = decoder_layers.aligns_sequences(loaded.module)
+        recurrent = bool(decoder_layers.of(loaded.config).states)
+        phases = ("decode" if recurrent else "both", 1), ("decode", 2)
+        for phase, batch in phases[: 1 + several]:
             found = _found(loaded, phase, prompts[:batch], compiled and folder / f"{phase}{batch}")
-            for (ids, logits), (wanted_ids, wanted_logits) in zip(found, wanted):
-                differ = (logits - wanted_logits).abs().max() / wanted_logits.abs().max()
-                worst = max(worst, float(differ))
-                if ids != wanted_ids or not worst <= TOLERANCE:
-                    return f"WRONG in {phase} of {batch}: {ids}, not {wanted_ids}, {worst:.0e}"
+            differ = _difference(found, wanted)
+            if recurrent and not differ <= TOLERANCE:
+                whole, wanted = False, [stepwise(model, ids, LENGTHS["new"]) for ids in prompts]
+                differ = _difference(found, wanted)
+            worst = max(worst, differ)
+            if not differ <= TOLERANCE:
+                return f"WRONG in {phase} of {batch}: {[ids for ids, _ in found]}, {differ:.0e}"
     except (Error, CompileError) as error:
         said = next(line for line in f"{error}".splitlines() if line.strip())
         said = said.replace(str(folder / "model"), "").lstrip(": ").split("error: ")[-1]
         return f"refused: {re.sub(r' ?[(]/.*', '', said)}"
     except Exception as error:
         return f"WRONG: internal: {type(error).__name__}: {first_line(error)}"
-    return f"equal, {worst:.0e}" + ("" if several else ", one sequence")
+    alone = "" if several else ", one sequence"
+    steps = ", one token at a time" if recurrent else ""
+    return f"equal, {worst:.0e}{alone}{steps}" + ("" if whole else " as new ones")
 
 
 class _Steps:

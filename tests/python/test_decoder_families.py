@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from streamtensor.errors import Error
-from streamtensor.language import decoder_layers, model_module, models
+from streamtensor.language import decoder_layers, generation, model_module, models, reference
 from streamtensor.language.decoder_step import StepShape
 from streamtensor.lowering import attention_sinks, filled_tensors, graph, position_tables
 
@@ -357,6 +357,31 @@ def test_a_length_that_is_a_size_or_a_number_is_found():
         assert not uses
         torch.ones(2, length - 1)
     assert uses == {"size"} and max(0, 1 - length) == 0 and uses == {"size", "compared"}
+    uses.clear()
+    with decoder_layers._LengthAsSize():
+        torch.arange(length, length + 2)
+    assert uses == {"compared"}
+
+
+def test_recurrent_states_go_from_launch_to_launch_and_begin_with_their_sequence():
+    from transformers import AutoModelForCausalLM, MambaConfig
+
+    torch.manual_seed(3)
+    config = MambaConfig(vocab_size=24, hidden_size=8, state_size=4, num_hidden_layers=2)
+    module = AutoModelForCausalLM.from_config(config).eval()
+    decoder_families.fill(module)
+    assert decoder_layers.aligns_sequences(module)
+    shape = StepShape.of(config, "decode", 16, 1)
+    texts = [[3, 7, 1, 19, 4], [7, 1, 19]]
+    alone = [decoder_families.greedy(module, ids, 4)[0] for ids in texts]
+    assert len(set(alone[0] + alone[1])) > 3 and alone[0] != alone[1]
+    decoder = generation.Decoder(reference.ReferenceDesign(module, shape), shape)
+    assert [list(decoder.tokens(ids, 4)) for ids in texts] == alone  # and not from a common prefix
+    several = replace(shape, batch=2)
+    batch = generation.BatchDecoder(reference.ReferenceDesign(module, several), several)
+    assert [list(each) for each in zip(*batch.tokens(texts, 4))] == alone
+    with pytest.raises(Error, match="--tokens-per-launch 2: a recurrent state"):
+        generation.Decoder(None, replace(shape, argmax=True), per_launch=2)
 
 
 class Filled(nn.Module):
@@ -383,6 +408,18 @@ def test_a_tensor_that_is_filled_part_by_part_is_a_concat(module, rewritten):
     names = [str(node.target) for node in program.graph.nodes]
     assert ("aten.cat.default" in names) == rewritten
     assert torch.equal(program.module()(*inputs), module(*inputs))
+
+
+def test_a_copy_of_nothing_is_left_away():
+    class Nothing(nn.Module):
+        def forward(self, a):
+            a = a.clone()
+            a[:, 2:2].copy_(a[:, 3:3])
+            return a
+
+    program = torch.export.export(Nothing(), (torch.rand(2, 6),))
+    filled_tensors.rewrite(program.graph)
+    assert not any("copy_" in str(node.target) for node in program.graph.nodes)
 
 
 class Sinks(nn.Module):

@@ -73,11 +73,22 @@ def test_only_a_context_beyond_a_sliding_window_has_a_window(folder_of):
     assert (long.window, long.mixed, short.window, short.mixed) == (8, True, None, False)
 
 
-def test_a_model_without_attention_is_refused():
+def test_a_model_without_a_cache_is_refused():
+    from transformers import OpenAIGPTConfig
+
+    with pytest.raises(streamtensor.Error, match="'openai-gpt' keeps no cache of keys and values"):
+        StepShape.of(OpenAIGPTConfig(), "decode", 9, 1)
+
+
+def test_recurrent_states_have_the_shapes_that_layers_give_them():
     from transformers import MambaConfig
 
-    with pytest.raises(streamtensor.Error, match="'mamba' keeps no cache of keys and values"):
-        StepShape.of(MambaConfig(), "decode", 9, 1)
+    config = MambaConfig(hidden_size=8, state_size=4, num_hidden_layers=1, conv_kernel=3)
+    shape = StepShape.of(config, "decode", 9, 1)
+    assert shape.state_keys == ((0, "conv", 0), (0, "recurrent", 0)) and not shape.keys
+    assert [shape.cache_shape(name) for name in shape.state_names()] == [(1, 16, 3), (1, 16, 4)]
+    with pytest.raises(streamtensor.Error, match="one token after the other"):
+        StepShape.of(config, "prefill", 9, 4)
 
 
 @pytest.mark.parametrize("all_logits", [False, True])

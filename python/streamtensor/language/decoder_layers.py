@@ -1,5 +1,5 @@
-"""What each layer of a decoder keeps and sees: the shapes of its keys and values, and the mask that
-transformers gives it.
+"""What each layer of a decoder keeps and sees: the shapes of its keys and values and of its recurrent
+states, and the mask that transformers gives it.
 
 The masks of a model are functions of the places of a query and a key. transformers makes them from
 the configuration and asks for a tensor of each. `masks_by` answers such requests.
@@ -25,26 +25,39 @@ Predicate = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 # places of which every pair is looked at, to tell which kind of mask a predicate is
 PAIRS = 1024
-_ACCEPTED = "accepted are decoders with attention in every layer"
+_ACCEPTED = "accepted are decoders whose layers keep keys and values, or recurrent states"
+# how models call what their layers keep
+_CACHES = ("past_key_values", "cache_params")
+
+# of a state: its layer, what it is for ("conv" or "recurrent"), and its number among these
+StateKey = tuple[int, str, int]
 
 
 class StepCache(Cache):
-    """A cache for model code: takes the past keys and values and collects the new ones."""
+    """A cache for model code: takes the past keys, values and states and collects the new ones."""
 
     is_compileable = False
 
-    def __init__(self, layers: int, k: list, v: list, positions):
-        """positions: number of tokens before those of the step."""
+    def __init__(self, layers, k: list, v: list, positions, states: dict | None = None):
+        """layers: those with keys and values, or how many have them. positions: number of tokens
+        before those of the step. states: by key; model code may write into them.
+        """
+        numbers = range(layers) if isinstance(layers, int) else layers
+        self.place = {layer: place for place, layer in enumerate(numbers)}
         self.k, self.v, self.positions = k, v, positions
-        self.new_k, self.new_v = [None] * layers, [None] * layers
+        self.new_k, self.new_v = [None] * len(self.place), [None] * len(self.place)
+        self.states: dict[StateKey, torch.Tensor] = {
+            key: value.clone() for key, value in (states or {}).items()
+        }
 
     def update(self, key_states, value_states, layer_idx, *_, **__):
-        self.new_k[layer_idx], self.new_v[layer_idx] = key_states, value_states
+        place = self.place[layer_idx]
+        self.new_k[place], self.new_v[place] = key_states, value_states
         if not self.k:
             return key_states, value_states
         return (
-            torch.cat([key_states, self.k[layer_idx]], 2),
-            torch.cat([value_states, self.v[layer_idx]], 2),
+            torch.cat([key_states, self.k[place]], 2),
+            torch.cat([value_states, self.v[place]], 2),
         )
 
     def get_seq_length(self, *_):
@@ -60,11 +73,30 @@ class StepCache(Cache):
 
     get_max_cache_shape = get_max_length
 
-    def _refuse(self, *_, **__):
-        raise Error(": some of its layers keep a recurrent state or an index", _ACCEPTED)
+    def get_conv_state(self, layer_idx, state_idx=0):
+        return self.states[layer_idx, "conv", state_idx]
 
-    get_conv_state = update_conv_state = get_recurrent_state = _refuse
-    update_recurrent_state = update_indexer = has_previous_state = _refuse
+    def get_recurrent_state(self, layer_idx, state_idx=0):
+        return self.states[layer_idx, "recurrent", state_idx]
+
+    def update_conv_state(self, new, layer_idx, state_idx=0, conv_kernel_size=None, **_):
+        old = self.states[layer_idx, "conv", state_idx]
+        whole = torch.cat([old, new], -1)
+        self.states[layer_idx, "conv", state_idx] = whole[..., -old.shape[-1] :]
+        return whole
+
+    def update_recurrent_state(self, new, layer_idx, state_idx=0, **_):
+        self.states[layer_idx, "recurrent", state_idx] = new
+        return new
+
+    def has_previous_state(self, *_, **__):
+        return True
+
+    def is_recording_past(self, *_):
+        return False
+
+    def update_indexer(self, *_, **__):
+        raise Error(": some of its layers keep an index of their keys", _ACCEPTED)
 
     @property
     def is_sliding(self):
@@ -110,8 +142,9 @@ def _predicate(mask_function, use_vmap: bool) -> Predicate:
 
 @dataclass(frozen=True)
 class Layer:
-    """What one layer keeps and sees."""
+    """What one layer with attention keeps and sees."""
 
+    number: int
     k: tuple[int, int]  # heads and elements of a key
     v: tuple[int, int]
     mask: int | None  # number of its mask; None: it is given none as transformers made it
@@ -166,11 +199,12 @@ class Decoder:
     """What a model with some configuration is like."""
 
     layers: list[Layer]
+    states: dict[StateKey, tuple[int, ...]]  # the shape of each recurrent state
     # in the order in which the model asks for them; None: nothing reads this one
     masks: list[Predicate | None]
     norm_at_head: bool  # the head's input is the final norm's result as it stands
-    # of the number of cached tokens: "size" of a mask that it makes itself, unless it is given one,
-    # and "compared", as numbers are
+    # of the number of cached tokens: "asked" for, "size" of a mask that it makes itself, unless it is
+    # given one, and "compared", as numbers are
     uses_of_length: set[str]
 
 
@@ -188,7 +222,7 @@ def of(config) -> Decoder:
 def _layers(config) -> Decoder:
     named = f"a model of type '{config.model_type}'"
     module = model_module.build(named, config)
-    if "past_key_values" not in inspect.signature(module.forward).parameters:
+    if not cache_name(module):
         raise Error(f"{named} keeps no cache of keys and values", _ACCEPTED)
     cache, masks, predicates, given = _RecordingCache(), [], [], {}
 
@@ -216,12 +250,13 @@ def _layers(config) -> Decoder:
     try:
         with torch.no_grad(), masks_by(make), _LengthAsSize(), reads:
             torch.func.functional_call(
-                module, values, kwargs=dict(past_key_values=cache, use_cache=True, **step)
+                module, values, kwargs={cache_name(module): cache, "use_cache": True, **step}
             )
         return Decoder(
             cache.layers_of(
                 {layer: min(reads.found & {*some}, default=None) for layer, some in given.items()}
             ),
+            cache.states_of(),
             [sees if at in reads.found else None for at, sees in enumerate(predicates)],
             len(ends) == 2 and ends[0]._cdata == ends[1]._cdata,
             cache.positions.uses,
@@ -268,9 +303,14 @@ class _Length(int):
 
 
 class _LengthAsSize(TorchFunctionMode):
-    """Adds "size" to the uses of a length where a tensor is made that is as long as the text."""
+    """Adds "size" to the uses of a length where a tensor is made that is as long as the text, and
+    "compared" where it counts from one length to another.
+    """
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
+        counted = [each for each in args if isinstance(each, _Length)]
+        if function is torch.arange and len(counted) > 1:
+            counted[0].uses.add("compared")
         if function in (torch.ones, torch.zeros, torch.full):
             for leaf in torch.utils._pytree.tree_leaves((args, kwargs)):
                 if isinstance(leaf, _Length):
@@ -311,6 +351,17 @@ def _watch_ends(module: torch.nn.Module) -> list[torch.UntypedStorage]:
     return ends
 
 
+def cache_name(module: torch.nn.Module) -> str | None:
+    """What the model calls its cache; None: it takes none."""
+    taken = inspect.signature(module.forward).parameters
+    return next((name for name in _CACHES if name in taken), None)
+
+
+def aligns_sequences(module: torch.nn.Module) -> bool:
+    """Whether sequences of different lengths can stand side by side."""
+    return numbers_positions(module) or "asked" not in of(module.config).uses_of_length
+
+
 def numbers_positions(module: torch.nn.Module) -> bool:
     """Whether the model takes the positions of its tokens; others count those in the cache."""
     return "position_ids" in inspect.signature(module.forward).parameters
@@ -322,12 +373,37 @@ class _RecordingCache(StepCache):
     def __init__(self):
         super().__init__(0, [], [], _Length(0, set()))
         self.shapes: dict[int, tuple] = {}
+        self.kept: dict[StateKey, torch.Tensor] = {}
 
     def update(self, key_states, value_states, layer_idx, *_, **__):
         if layer_idx in self.shapes:
             raise Error(f": its layer {layer_idx} runs several times", _ACCEPTED)
         self.shapes[layer_idx] = tuple(key_states.shape), tuple(value_states.shape)
         return key_states, value_states
+
+    def get_seq_length(self, *_):
+        self.positions.uses.add("asked")
+        return self.positions
+
+    get_query_offset = get_seq_length
+
+    def get_conv_state(self, *_, **__):
+        return None
+
+    get_recurrent_state = get_conv_state
+
+    def update_conv_state(self, new, layer_idx, state_idx=0, conv_kernel_size=None, **_):
+        width = conv_kernel_size or new.shape[-1]
+        whole = torch.nn.functional.pad(new, (max(width - new.shape[-1], 0), 0))
+        self.kept[layer_idx, "conv", state_idx] = whole[..., -width:]
+        return whole
+
+    def update_recurrent_state(self, new, layer_idx, state_idx=0, **_):
+        self.kept[layer_idx, "recurrent", state_idx] = new
+        return new
+
+    def has_previous_state(self, *_, **__):
+        return False
 
     @property
     def is_sliding(self):
@@ -336,13 +412,17 @@ class _RecordingCache(StepCache):
     is_linear = is_dummy = is_sliding
 
     def layers_of(self, given: dict[int, int]) -> list[Layer]:
-        if not self.shapes:
+        if not self.shapes and not self.kept:
             raise Error(" has no attention heads, so no cache of keys and values", _ACCEPTED)
-        if sorted(self.shapes) != list(range(len(self.shapes))):
-            raise Error(": some of its layers keep no keys and values", _ACCEPTED)
         if any(len(s) != 4 or s[2] != 1 for shapes in self.shapes.values() for s in shapes):
             raise Error(": its cache is none of heads of keys and values", _ACCEPTED)
         return [
-            Layer((k[1], k[3]), (v[1], v[3]), given.get(layer))
+            Layer(layer, (k[1], k[3]), (v[1], v[3]), given.get(layer))
             for layer, (k, v) in sorted(self.shapes.items())
         ]
+
+    def states_of(self) -> dict[StateKey, tuple[int, ...]]:
+        for value in self.kept.values():
+            if value.shape[0] != 1 or value.dtype != torch.float32:
+                raise Error(": a recurrent state of its layers is not of one sequence in f32")
+        return {key: tuple(value.shape) for key, value in sorted(self.kept.items())}

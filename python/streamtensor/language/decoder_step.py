@@ -17,7 +17,11 @@ The first `tokens` of the N tokens of a prefill are valid, the others are paddin
 not written, and the logits are those of the last valid token (`all_logits`: of all N). With
 `argmax` the id of the largest logit, the lowest id of equal ones, replaces the logits.
 
-Axis 2 of the states is a run-time extent named `positions`: rows beyond it are not read. A layer
+Recurrent states of layers (state.0..) follow v as inputs, and what replaces them (state.0.next..)
+follows the rows: a launch may not read them while it writes them. A model that has some takes one
+token per launch.
+
+Axis 2 of the keys and values is a run-time extent named `positions`: rows beyond it are not read. A layer
 with a sliding window does not read rows that are older than the window. New keys and values are
 concatenated in front of the cached ones, so that the axis with the run-time extent comes last;
 attention does not depend on the order. The causal mask and the sliding window are computed in the
@@ -39,7 +43,7 @@ PHASES = ("decode", "prefill")
 
 
 class DecoderStep(torch.nn.Module):
-    """forward(ids, positions, [tokens,] k, v) -> (logits, *new k, *new v)."""
+    """forward(ids, positions, [tokens,] k, v, [states]) -> (logits, *new k, *new v, *states)."""
 
     def __init__(self, model: torch.nn.Module, shape: "StepShape"):
         super().__init__()
@@ -47,12 +51,15 @@ class DecoderStep(torch.nn.Module):
         model_module.set_frequencies(model, (shape.past or shape.tokens - 1) + 1)
 
     def forward(self, ids, positions, *rest):
-        *tokens, k, v = rest
         shape = self.shape
+        tokens = [part for part in rest if isinstance(part, torch.Tensor)]
+        k, v, *states = rest[len(tokens) :]
+        states = dict(zip(shape.state_keys, states[0])) if states else {}
         at = positions.reshape(1) + torch.arange(shape.tokens, device=ids.device)
         starts = tokens.pop(0) if shape.batch > 1 else None
         past = k[0].shape[2] if k else 0
-        cache = StepCache(shape.layers, list(k), list(v), self._length(positions) if k else 0)
+        length = self._length(positions) if k else 0
+        cache = StepCache(shape.cached_layers(), list(k), list(v), length, states)
         hooks = (
             _head_on_last_token_only(self.model, tokens[0], cache, shape.norm_at_head)
             if tokens and not shape.all_logits
@@ -66,15 +73,23 @@ class DecoderStep(torch.nn.Module):
             with decoder_layers.masks_by(self._masks(at, starts, past)):
                 logits = self.model(
                     input_ids=ids,
-                    past_key_values=cache,
                     use_cache=True,
                     return_dict=False,
+                    **{decoder_layers.cache_name(self.model): cache},
                     **given,
                 )[0]
         finally:
             for hook in hooks:
                 hook.remove()
-        return (_argmax_logits(logits) if shape.argmax else logits, *cache.new_k, *cache.new_v)
+        made = [cache.states[key] for key in states]
+        if starts is not None:  # a sequence that has not begun has no state
+            begun = at[None] >= starts
+            made = [
+                torch.where(begun.reshape(-1, *[1] * (new.dim() - 1)), new, old)
+                for new, old in zip(made, states.values())
+            ]
+        first = _argmax_logits(logits) if shape.argmax else logits
+        return (first, *cache.new_k, *cache.new_v, *made)
 
     def _length(self, positions):
         """The number of cached tokens: a tensor, or a number that is known to be none below 0."""
@@ -267,6 +282,10 @@ class StepShape:
     batch: int = 1  # sequences per launch
     # a prefill of one sequence computes valid tokens only; with argmax it continues as decode
     dynamic_tokens: bool = False
+    places: tuple[int, ...] = ()  # layers with keys and values, where others have none
+    # recurrent states: what they are, and the shape of each for one sequence
+    state_keys: tuple[decoder_layers.StateKey, ...] = ()
+    state_shapes: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def of(cls, config, phase: str, context: int, tokens: int) -> "StepShape":
@@ -283,6 +302,12 @@ class StepShape:
             )
         decoder = decoder_layers.of(config)
         layers = decoder.layers
+        if decoder.states and phase == "prefill":
+            raise Error(
+                f"a model of type '{config.model_type}' keeps a recurrent state, which takes one "
+                "token after the other",
+                "accepted are --phase decode and --prefill-chunk 1",
+            )
         kinds = [
             decoder_layers.window(sees, context) if sees else (context, True)
             for sees in decoder.masks
@@ -298,6 +323,9 @@ class StepShape:
             decoder.norm_at_head,
             "size" in decoder.uses_of_length,
             "compared" in decoder.uses_of_length,
+            places=tuple(layer.number for layer in layers),
+            state_keys=tuple(decoder.states),
+            state_shapes=tuple(decoder.states.values()),
         )
 
     @property
@@ -314,8 +342,13 @@ class StepShape:
         """Whether some layers have a sliding window and others do not."""
         return len(set(self.windows)) > 1
 
-    def cache_shape(self, name: str) -> tuple[int, int, int, int]:
+    def cached_layers(self) -> tuple[int, ...]:
+        return self.places or tuple(range(self.layers))
+
+    def cache_shape(self, name: str) -> tuple[int, ...]:
         kind, layer = name.split(".")
+        if kind == "state":
+            return (self.batch, *self.state_shapes[int(layer)][1:])
         heads, width = (self.keys if kind == "k" else self.values)[int(layer)]
         return (self.batch, heads, self.past, width)
 
@@ -328,7 +361,9 @@ class StepShape:
         ]
         rows = [torch.zeros(self.cache_shape(name), device=device) for name in self.cache_names()]
         rows = rows if self.past else []
-        return [ids, *scalars, rows[: len(rows) // 2], rows[len(rows) // 2 :]]
+        kept = [torch.zeros(self.cache_shape(name), device=device) for name in self.state_names()]
+        states = [kept] if kept else []
+        return [ids, *scalars, rows[: len(rows) // 2], rows[len(rows) // 2 :], *states]
 
     def input_ports(self) -> list[Port]:
         dims = ("", "", "" if self.masks_past else "positions", "")
@@ -337,6 +372,7 @@ class StepShape:
             for name, window in zip(self.cache_names(), 2 * self.windows)
         )
         chains_steps = self.argmax and (self.tokens == 1 or self.dynamic_tokens)
+        chains_steps = chains_steps and not self.state_keys
         dynamic_tokens = dict(rows="tokens", axis=1) if self.dynamic_tokens else {}
         ids = Port(
             "ids",
@@ -348,7 +384,8 @@ class StepShape:
             Port(name, "input", step=1 if chains_steps and name == "positions" else None)
             for name in self.scalar_names()
         )
-        return [ids, *scalars, *(states if self.past else ())]
+        kept = (Port(name, "input") for name in self.state_names())
+        return [ids, *scalars, *(states if self.past else ()), *kept]
 
     def result_ports(self) -> list[Port]:
         rows, batch = (
@@ -363,6 +400,7 @@ class StepShape:
         return [
             Port(self.result_name(), "output"),
             *(Port(name, **made) for name in self.cache_names()),
+            *(Port(name, "output") for name in self.state_names(behind=True)),
         ]
 
     def result_name(self) -> str:
@@ -379,6 +417,11 @@ class StepShape:
 
     def cache_names(self) -> list[str]:
         return [f"{kind}.{layer}" for kind in "kv" for layer in range(self.layers)]
+
+    def state_names(self, behind: bool = False) -> list[str]:
+        """Of the states in front of a step, or behind it."""
+        ending = ".next" if behind else ""
+        return [f"state.{number}{ending}" for number in range(len(self.state_keys))]
 
 
 def _window(mask: int | None, kinds: list[tuple[int, bool]], context: int) -> int | None:

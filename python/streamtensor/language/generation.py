@@ -107,12 +107,23 @@ class Launcher:
         per_launch: maximum steps per launch, if the design selects the tokens.
         """
         check_per_launch(per_launch, shape.argmax)
+        if per_launch > 1 and shape.state_keys:
+            raise Error(
+                f"--tokens-per-launch {per_launch}: a recurrent state is handed on from launch to "
+                "launch",
+                "accepted is 1",
+            )
         self.design, self.shape, self.chunk, self.per_launch = (
             design,
             shape,
             shape if shape.dynamic_tokens else chunk,
             per_launch,
         )
+
+    def _reset_design(self) -> None:
+        self.design.reset()
+        for name in self.shape.state_names():
+            self.design.write(name, torch.zeros(self.shape.cache_shape(name)))
 
     def _next_launch(
         self, texts: list[list[int]], position: int, new: int, starts: list[int] | None = None
@@ -167,6 +178,8 @@ class Launcher:
         if steps == 1:
             self.design.write("ids", ids)
             self.design.launch()
+            for old, new in zip(self.shape.state_names(), self.shape.state_names(behind=True)):
+                self.design.write(old, self.design.read(new))
             logits = (
                 torch.empty(len(pieces), 0)
                 if has_followers
@@ -196,6 +209,8 @@ class Decoder(Launcher):
     ):
         super().__init__(design, shape, chunk, per_launch)
         self.cached: list[int] = []
+        if shape.state_keys:
+            self.reset()
 
     def step(self, token: int, position: int) -> LaunchResult:
         """Decodes one token."""
@@ -211,6 +226,9 @@ class Decoder(Launcher):
             (i for i, (old, new) in enumerate(zip(self.cached, ids[:-1])) if old != new),
             min(len(self.cached), len(ids) - 1),
         )
+        if self.shape.state_keys and cached < len(self.cached):
+            self.reset()  # a recurrent state is that of all tokens that were read
+            cached = 0
         while cached < len(ids):
             step = self._next_launch([ids], cached, new)
             cached += step.count
@@ -264,7 +282,7 @@ class Decoder(Launcher):
         return int(step.logits) if self.shape.argmax else choose(step.logits, ids, prompt)
 
     def reset(self) -> None:
-        self.design.reset()
+        self._reset_design()
         self.cached = []
 
 
@@ -312,7 +330,7 @@ class BatchDecoder(Launcher):
         length = max(map(len, prompts))
         rows = [[0] * (length - len(prompt)) + prompt for prompt in prompts]
         starts, cached = [length - len(prompt) for prompt in prompts], 0
-        self.design.reset()
+        self._reset_design()
         while len(rows[0]) < length + new:
             while cached < len(rows[0]):
                 step = self._next_launch(rows, cached, length + new - len(rows[0]), starts)

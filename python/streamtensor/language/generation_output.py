@@ -123,7 +123,7 @@ def _simulate(design: Path, shapes: list[StepShape], step: LaunchResult) -> dict
     chunks = -(-step.rows // max(shape.tokens for shape in shapes))
     steps = chunks + step.count - step.rows
     extents = {
-        "positions": step.position + 1 - step.count,
+        **({"positions": step.position + 1 - step.count} if shapes[0].keys else {}),
         **({"tokens": step.rows} if shapes[0].dynamic_tokens else {}),
     }
     return core.simulate(

@@ -60,7 +60,8 @@ class ReferenceDesign:
 
     def reset(self) -> None:
         self.values = {
-            name: torch.zeros(self.shape.cache_shape(name)) for name in self.shape.cache_names()
+            name: torch.zeros(self.shape.cache_shape(name))
+            for name in (*self.shape.cache_names(), *self.shape.state_names())
         }
 
     def write(self, name: str, value: torch.Tensor) -> None:
@@ -88,6 +89,7 @@ class ReferenceDesign:
             self.values[name] if self.shape.masks_past else self.values[name][:, :, :position]
             for name in names
         ]
+        kept = [self.values[name] for name in self.shape.state_names()]
         with torch.no_grad():
             logits, *rows = torch.func.functional_call(
                 self.step,
@@ -97,11 +99,13 @@ class ReferenceDesign:
                     *scalars,
                     past[: self.shape.layers],
                     past[self.shape.layers :],
+                    *([kept] if kept else []),
                 ),
             )
         self.values[self.shape.result_name()] = logits
         for name, row in zip(names, rows):
             self.values[name][:, :, position : position + tokens] = row[:, :, :tokens]
+        self.values.update(zip(self.shape.state_names(behind=True), rows[len(names) :]))
 
     def launch_tokens(self, first: torch.Tensor, forced: torch.Tensor, steps: int) -> torch.Tensor:
         """The steps one by one, with the interface of Design.launch_tokens."""

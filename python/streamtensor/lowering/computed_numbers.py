@@ -45,6 +45,7 @@ _FUNCTIONS = {  # of Python's numbers
     torch.sym_not: _aten.logical_not.default,
     torch._sym_sqrt: _aten.sqrt.default,
 }
+_PLACED = {_aten.select.int, _aten.select_copy.int}
 _PYTHON = {torch.SymFloat: float, torch.SymInt: int, torch.SymBool: bool}
 _CASTS = {torch.sym_float: torch.float32, torch.sym_int: torch.int64}
 
@@ -114,7 +115,29 @@ def _tensor_for(graph, node, tensors: dict):
             for each in args
         ]
         return called(graph, _FUNCTIONS[node.target], tuple(numbers), {}, like)
+    if node.target in _PLACED and isinstance(args[-1], torch.fx.Node):
+        return _selected(graph, *args)
+    if node.target is _aten.arange.start and isinstance(node.meta["val"].shape[0], int):
+        return _counted(graph, node, args[0])
     return _with_tensors(graph, node, args, kwargs)
+
+
+def _selected(graph, source, dim: int, number):
+    """The part of a tensor at a number, which counts from the end where it is negative."""
+    extent = source.meta["val"].shape[dim]
+    place = called(graph, _aten.remainder.Scalar, (number, extent), {}, source)
+    place = called(graph, _aten.reshape.default, (place, [1]), {}, source)
+    found = called(graph, _aten.index_select.default, (source, dim, place), {}, source)
+    return called(graph, _aten.squeeze.dim, (found, dim), {}, source)
+
+
+def _counted(graph, node, first):
+    """So many numbers from a first one on."""
+    value, like = node.meta["val"], node.args[0]
+    kind = {"dtype": value.dtype, "device": value.device}
+    numbers = called(graph, _aten.arange.default, (value.shape[0],), kind, like)
+    found = called(graph, _aten.add.Tensor, (numbers, first), {}, like)
+    return called(graph, _aten._to_copy.default, (found,), {"dtype": value.dtype}, like)
 
 
 def _read(graph, node):

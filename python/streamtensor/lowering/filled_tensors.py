@@ -19,7 +19,11 @@ _EMPTY = {
 
 
 def rewrite(graph) -> None:
-    """Only parts that fill all of a tensor before it is read are rewritten."""
+    """Only parts that fill all of a tensor before it is read are rewritten. Copies of no elements go."""
+    for node in list(graph.nodes):
+        if node.target is _aten.copy_.default and node.meta["val"].numel() == 0:
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
     for node in list(graph.nodes):
         if node.op == "call_function" and node.target in _EMPTY and len(node.users) > 1:
             parts = _parts(node, _places(graph))
