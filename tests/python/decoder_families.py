@@ -225,6 +225,7 @@ def _begun(model):
 
 def _difference(found, wanted) -> float:
     """The largest of the logits of all sequences; without bound where a token differs."""
+    wanted = wanted[: len(found)]
     if any(ids != wanted_ids for (ids, _), (wanted_ids, _) in zip(found, wanted)):
         return float("inf")
     logits, expected = (torch.stack([each for _, each in side]) for side in (found, wanted))
@@ -233,11 +234,11 @@ def _difference(found, wanted) -> float:
 
 
 def row(family: str, folder: Path, compiled: bool = True) -> str:
-    """What becomes of a family: "equal, E" with the largest difference of the logits, behind it
-    "one sequence" where several are refused and "one token at a time" where it has no prefill, "as new
-    ones" where transformers reads those of a prompt in another way than new ones;
-    "refused: …", "none: …" where there is no tiny model, or "WRONG …". Not compiled: the exported
-    step runs in PyTorch.
+    """What becomes of a family. "equal, E", with the largest difference of the logits; behind it
+    "one sequence" where several are refused, "one token at a time" where it has no prefill, "as new
+    ones" where transformers reads tokens of a prompt in another way than new ones. "refused: …";
+    "none: …" where there is no tiny model; "WRONG …". Not compiled: the exported step runs in
+    PyTorch.
     """
     try:
         model = build(family, folder / "model")

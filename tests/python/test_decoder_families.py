@@ -150,7 +150,14 @@ def product_and_table(beta: float):
     return product
 
 
-@pytest.mark.parametrize("model", [Attention(), Attention(product=product_and_table(beta=0))])
+def half_of(keys):
+    return torch.slice_scatter(torch.zeros_like(keys), keys[..., :4], 3, 4, 8)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Attention(), Attention(product=product_and_table(beta=0)), Attention(keys=half_of)],
+)
 def test_attention_reads_its_cache_as_a_set(model):
     assert "stream.dims" in step_of(model)
 
@@ -168,6 +175,10 @@ def by_place(scores, numbers=lambda places: places):
             "a table by key",
         ),
         (Attention(keys=lambda keys: keys.flip(2)), "picks or orders keys"),
+        (
+            Attention(keys=lambda keys: torch.slice_scatter(keys, keys[:, :, :2], 2, 0, 2)),
+            "picks some of the keys",
+        ),
         (Attention(keys=lambda keys: keys - keys.mean(2, keepdim=True)), "no mask hides"),
         (Attention(scores=lambda scores, mask: scores), "no mask hides"),
         (

@@ -49,7 +49,7 @@ class Call(nn.Module):
 
 def rotated(x):
     """Pairs of numbers turned by angles, as decoders turn their queries."""
-    turns = torch.polar(torch.ones(4, 3), torch.arange(12.0).reshape(4, 3))
+    turns = torch.polar(torch.ones(4, 3), torch.arange(12.0).reshape(4, 3)).to(x.device)
     return torch.view_as_real(torch.view_as_complex(x.reshape(4, 3, 2)) * turns).flatten(1)
 
 

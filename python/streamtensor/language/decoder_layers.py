@@ -1,5 +1,5 @@
-"""What each layer of a decoder keeps and sees: the shapes of its keys and values and of its recurrent
-states, and the mask that transformers gives it.
+"""What each layer of a decoder keeps and sees: the shapes of its keys and values and of its
+recurrent states, and the mask that transformers gives it.
 
 The masks of a model are functions of the places of a query and a key. transformers makes them from
 the configuration and asks for a tensor of each. `masks_by` answers such requests.
@@ -203,8 +203,8 @@ class Decoder:
     # in the order in which the model asks for them; None: nothing reads this one
     masks: list[Predicate | None]
     norm_at_head: bool  # the head's input is the final norm's result as it stands
-    # of the number of cached tokens: "asked" for, "size" of a mask that it makes itself, unless it is
-    # given one, and "compared", as numbers are
+    # of the number of cached tokens: "asked" for, "size" of a mask that it makes itself, unless
+    # it is given one, and "compared", as numbers are
     uses_of_length: set[str]
 
 

@@ -21,9 +21,9 @@ Recurrent states of layers (state.0..) follow v as inputs, and what replaces the
 follows the rows: a launch may not read them while it writes them. A model that has some takes one
 token per launch.
 
-Axis 2 of the keys and values is a run-time extent named `positions`: rows beyond it are not read. A layer
-with a sliding window does not read rows that are older than the window. New keys and values are
-concatenated in front of the cached ones, so that the axis with the run-time extent comes last;
+Axis 2 of the keys and values is a run-time extent named `positions`: rows beyond it are not read.
+A layer with a sliding window does not read rows that are older than the window. New keys and values
+are concatenated in front of the cached ones, so that the axis with the run-time extent comes last;
 attention does not depend on the order. The causal mask and the sliding window are computed in the
 step from positions. `masks_past` masks rows from `positions` on as well, for exports without
 run-time extents.

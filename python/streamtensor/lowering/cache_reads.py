@@ -190,6 +190,13 @@ class _Axes:
             raise _Unproved("joins keys with a table by key")
         return axis
 
+    def _slice_scatter(self, node):
+        (dim,) = self._dims(node, node.args[2] if len(node.args) > 2 else 0)
+        axis = self._copy(node)
+        if dim == axis:
+            raise _Unproved("picks some of the keys")
+        return axis
+
     def _cat(self, node):
         parts, dim = node.args[0], node.args[1] if len(node.args) > 1 else 0
         rank = node.meta["val"].dim()

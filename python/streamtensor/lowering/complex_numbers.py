@@ -486,6 +486,7 @@ _FUNCTIONS = {
     "eq": _equal,
     "ne": lambda x, y: ~_equal(x, y),
     "isnan": lambda x: x.re.isnan() | x.im.isnan(),
+    "_assert_tensor_metadata": lambda *_, **__: None,  # true of what was exported
     "_to_copy": _copied,
     "to": _to,
     "full": _made(0),

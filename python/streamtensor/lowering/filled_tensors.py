@@ -19,7 +19,7 @@ _EMPTY = {
 
 
 def rewrite(graph) -> None:
-    """Only parts that fill all of a tensor before it is read are rewritten. Copies of no elements go."""
+    """Only parts that fill all of a tensor before it is read are rewritten. Empty copies go."""
     for node in list(graph.nodes):
         if node.target is _aten.copy_.default and node.meta["val"].numel() == 0:
             node.replace_all_uses_with(node.args[0])
