@@ -86,7 +86,7 @@ def table(rows: dict[str, list[str]]) -> str:
 def named(families: list[str]) -> str:
     """The families, where they are few; all are in the file of results."""
     few = len(families) <= MOST_NAMED
-    return " ".join(families) if few else "in [the results](../bench/decoder_families.tsv)"
+    return " ".join(families) if few else "[results](../bench/decoder_families.tsv)"
 
 
 def order(group: tuple[str, list[str]]):
@@ -98,9 +98,9 @@ def kind(said: str, design: bool) -> str:
     """What became of a family, in words that families share."""
     if said.startswith("none"):
         return "no tiny model"
-    said = re.sub(r"a model of type '[^']*':? ?|, \de-\d+", "", said)
+    said = re.sub(r"a model of type '[^']*':? ?|, \de-\d+| as new ones", "", said)
     said = ": ".join(said.split(": ")[:2])
-    return said if design or not said.startswith("equal") else f"{said} as a step in PyTorch"
+    return said if design or not said.startswith("equal") else f"{said} as a step"
 
 
 if __name__ == "__main__":
