@@ -2,7 +2,6 @@
 
 import inspect
 import os
-import tempfile
 import threading
 import warnings
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from .lowering import graph
 from .onnx import model as onnx_model
 from .quantization import decomposed_integers, static_quantization
 from .saved_call import Call, Saved, save
+from .work_folder import WorkFolder
 
 _exporting = threading.Lock()  # torch.export works for one thread at a time
 
@@ -123,7 +123,7 @@ def build(
 
     settings: options of the compiler. call: how the module is called, None for tensors only.
     """
-    keep = tempfile.TemporaryDirectory(prefix="streamtensor-") if output is None else None
+    keep = WorkFolder() if output is None else None
     folder = Path(keep.name) / "design" if keep else Path(output)
     try:
         write_design(lowered, tensors, settings, folder, call=call)
@@ -154,7 +154,7 @@ def write_design(
     """Compiles a lowered module into the folder. stage: called with the name of each stage. call:
     how the module is called, None for tensors only.
     """
-    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+    with WorkFolder() as work:
         mlir, weights = Path(work) / "model.mlir", Path(work) / "weights.safetensors"
         mlir.write_text(lowered.text)
         stored = {name: _stored(tensors[name]) for name in lowered.weights}

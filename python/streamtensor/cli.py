@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import traceback
 import warnings
@@ -19,6 +18,7 @@ from . import options as compiler_options
 from .core import CompileError
 from .errors import Error
 from .progress import Progress
+from .work_folder import WorkFolder
 
 # what the compiler reads itself
 SOURCES = (".mlir", ".c")
@@ -92,14 +92,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _pass_on(arguments: list[str]) -> int:
-    """Runs a command of the compiler."""
+    """Runs a command of the compiler, which is told of an interruption and says so itself."""
     from . import core
 
-    return subprocess.run([str(core.find_file(core.COMPILER)), *arguments]).returncode
+    with _signals_as_interrupt():
+        with subprocess.Popen([str(core.find_file(core.COMPILER)), *arguments]) as process:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                process.terminate()
+                return process.wait()
 
 
 @contextlib.contextmanager
-def _signals_as_interrupt(progress: Progress):
+def _signals_as_interrupt(progress: Progress | None = None):
     """Raises KeyboardInterrupt for SIGINT, SIGTERM and SIGHUP, so that temporary folders and child
     processes are removed.
 
@@ -107,7 +113,8 @@ def _signals_as_interrupt(progress: Progress):
     """
 
     def interrupt(*_):
-        progress.interrupted = True
+        if progress:
+            progress.interrupted = True
         raise KeyboardInterrupt
 
     usual: dict = {number: signal.SIG_DFL for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -1162,7 +1169,7 @@ def _design_folder(output: Path | None):
     if output:
         yield output
         return
-    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+    with WorkFolder() as work:
         yield Path(work) / "design"
 
 

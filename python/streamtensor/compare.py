@@ -10,9 +10,8 @@ second design.
 import contextlib
 import itertools
 import math
-import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -21,9 +20,12 @@ import torch
 from . import recorded_run
 from .errors import Error
 from .report import Html, frame, html_table
+from .work_folder import WorkFolder
 
 _BEYOND = 1e-3  # parts of the range by which a number is beyond what was found
 _SAME_DB = 40  # signal to noise from which on two tensors are one, but for rounding
+_CALLS = 4  # numbers of a channel by which its scale and offset are found, and found to be right
+_NO_BORDER = "no border"  # what tables say of a layer that is computed in one with the next
 
 
 def _snr_db(found: torch.Tensor, expected: torch.Tensor) -> float:
@@ -46,6 +48,7 @@ class LayerDifference:
     saturated_share: float | None
     # of the design, which sends these numbers; empty: no process sends this layer's result
     process: str = ""
+    is_result: bool = False  # of the design, and no layer
 
     @classmethod
     def of(
@@ -68,6 +71,11 @@ class LayerDifference:
         )
         share = float(clipped.double().mean()) if integers else None
         return cls(layer, shape, float(error.abs().max()), math.sqrt(noise), snr, share, process)
+
+    @property
+    def border(self) -> str:
+        """The process that sends this layer's result, for tables."""
+        return self.process or ("" if self.is_result else _NO_BORDER)
 
     @property
     def saturated(self) -> str:
@@ -94,7 +102,7 @@ class Comparison:
         lines = [f"{'layer':{wide}}  largest error  rms error  SNR, dB  saturated  process"]
         lines += [
             f"{each.layer:{wide}}  {each.largest_error:13.3g}  {each.rms_error:9.3g}  "
-            f"{each.snr_db:7.1f}  {each.saturated:>9}  {each.process}"
+            f"{each.snr_db:7.1f}  {each.saturated:>9}  {each.border}"
             for each in self.layers
         ]
         return "\n".join(line.rstrip() for line in lines)
@@ -112,7 +120,7 @@ class Comparison:
                     f"width='{max(0.0, min(120.0, each.snr_db)):.0f}'/></svg>"
                 ),
                 each.saturated,
-                each.process,
+                each.border,
             )
             for each in self.layers
         )
@@ -167,62 +175,109 @@ def _taps(module: torch.nn.Module):
 
 @dataclass(frozen=True)
 class _Sent:
-    """A tensor that a process sent, and what it would have sent as compiled."""
+    """A tensor that a process sent in each call, and what it would have sent as compiled."""
 
     process: str
     layer: str | None
     found: torch.Tensor
     clean: torch.Tensor
 
+    def _readings(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Both as numbers; the text says of integers only what they are to each operation."""
+        yield self.found.double(), self.clean.double()
+        if self.clean.dtype in (torch.int8, torch.int16):
+            mask = (1 << 8 * self.clean.element_size()) - 1
+            yield (self.found.int() & mask).double(), (self.clean.int() & mask).double()
+
     def forms(self, shape: tuple[int, ...]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Both as tensors of this shape: as they are, and with their extents in another order."""
-        if self.clean.numel() != math.prod(shape):
+        """Both as tensors of this shape in each call: as they are, and with their extents in
+        another order.
+        """
+        if self.clean[0].numel() != math.prod(shape):
             return
-        found, clean = self.found.double(), self.clean.double()
-        yield found.reshape(shape), clean.reshape(shape)
-        found, clean = found.squeeze(), clean.squeeze()
+        every = (len(self.clean), *shape)
+        own = [extent for extent in self.clean.shape[1:] if extent != 1]
         wanted = [extent for extent in shape if extent != 1]
-        if sorted(clean.shape) != sorted(wanted) or len(wanted) > 4:
-            return
-        for order in itertools.permutations(range(len(wanted))):
-            if [clean.shape[at] for at in order] == wanted:
-                yield found.permute(order).reshape(shape), clean.permute(order).reshape(shape)
+        is_other = sorted(own) == sorted(wanted) and own != wanted and len(wanted) <= 4
+        orders = list(itertools.permutations(range(len(wanted)))) if is_other else []
+        for both in self._readings():
+            yield tuple(each.reshape(every) for each in both)
+            for order in orders:
+                if [own[at] for at in order] == wanted:
+                    parts = (each.reshape(-1, *own) for each in both)
+                    placed = [0, *(at + 1 for at in order)]
+                    yield tuple(each.permute(placed).reshape(every) for each in parts)
 
     def of_layer(self, name: str) -> bool:
         return self.layer is not None and fnmatchcase(name.partition("#")[0], self.layer)
 
 
-def _scaled(integers: torch.Tensor, expected: torch.Tensor) -> tuple[float, float]:
-    """The scale and the offset by which integers are the expected numbers."""
-    middle = integers - integers.mean()
-    spread = float(middle.square().sum())
-    scale = float((middle * expected).sum()) / spread if spread else 0.0
-    return scale, float(expected.mean()) - scale * float(integers.mean())
+def _scaled(found: torch.Tensor, clean: torch.Tensor, expected: torch.Tensor, axis: int | None):
+    """Integers, by the scale and the offset with which the clean ones are the expected numbers; one
+    for each place along an axis: weights have scales by output channel.
+    """
+    rows = [
+        each.reshape(1, -1) if axis is None else each.movedim(axis, 0).flatten(1)
+        for each in (clean, expected)
+    ]
+    middle = rows[0] - rows[0].mean(1, keepdim=True)
+    spread = middle.square().sum(1)
+    scales = (middle * rows[1]).sum(1) / spread
+    # a channel with the same number everywhere has the scale of the others
+    scales = torch.where(spread > 0, scales, scales[spread > 0].mean() if spread.any() else 0.0)
+    offsets = rows[1].mean(1) - scales * rows[0].mean(1)
+    wide = [1] * clean.dim()
+    if axis is not None:
+        wide[axis] = -1
+    scales, offsets = scales.reshape(wide), offsets.reshape(wide)
+    return scales * found + offsets, scales * clean + offsets
+
+
+def _channel_axes(shape: tuple[int, ...]) -> list[int]:
+    """Where a layer's output channels may be, if every one of them has numbers enough for a scale
+    and an offset to be found; of calls and the shape of one.
+    """
+    axes = sorted({min(2, len(shape) - 1), len(shape) - 1}) if len(shape) > 1 else []
+    return [axis for axis in axes if math.prod(shape) >= _CALLS * shape[axis]]
+
+
+def _values(sent: _Sent, expected: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """What was sent as numbers that may be the expected ones, and those of the compiled text."""
+    for found, clean in sent.forms(tuple(expected.shape[1:])):
+        if sent.clean.is_floating_point():
+            yield found, clean
+            continue
+        yield _scaled(found, clean, expected, None)
+        if sent.clean.dtype == torch.int32:
+            for axis in _channel_axes(tuple(expected.shape)):
+                yield _scaled(found, clean, expected, axis)
 
 
 def _sent_as(value: torch.Tensor, sent: list[_Sent]) -> tuple[torch.Tensor, str] | None:
-    """The numbers of the process that sends this value, and its name; None: there is none."""
+    """The numbers of the process that sends this value of each call, and its name; None: there is
+    none. The numbers are those of the first call.
+    """
     expected = value.double()
     for each in sent:
-        for found, clean in each.forms(tuple(value.shape)):
-            if not each.clean.is_floating_point():
-                scale, offset = _scaled(clean, expected)
-                found, clean = scale * found + offset, scale * clean + offset
+        for found, clean in _values(each, expected):
             if _snr_db(clean, expected) >= _SAME_DB:
-                return found, each.process
+                return found[0], each.process
     return None
 
 
-def _recorded(own, folder: Path, inputs: tuple, names: set[str]):
-    """Results of an instrumented run of the design in a folder, and the words of these FIFOs."""
-    with tempfile.TemporaryDirectory(prefix="streamtensor-") as temporary:
+def _recorded(own, folder: Path, calls: list[tuple], names: set[str]):
+    """Results of instrumented runs of the design in a folder, and the words of these FIFOs."""
+    with WorkFolder() as temporary:
         copy, kept = Path(temporary) / "design", Path(temporary) / "sent"
         kept.mkdir()
         recorded_run.instrumented(folder, copy, kept)
+        every = []
         with own._in_folder(copy) as design:
-            results = design(*_fresh(inputs))
-        words = {name: (kept / name).read_bytes() for name in names if (kept / name).is_file()}
-        return results, words
+            for inputs in calls:
+                results = design(*_fresh(inputs))
+                files = {name: kept / name for name in names if (kept / name).is_file()}
+                every.append((results, {name: file.read_bytes() for name, file in files.items()}))
+        return every
 
 
 def _fresh(inputs: tuple) -> tuple:
@@ -232,9 +287,26 @@ def _fresh(inputs: tuple) -> tuple:
     )
 
 
-def _run(own, compiled: Callable, inputs: tuple):
+def _calls(own, inputs: tuple, layers: list[torch.Tensor]) -> list[tuple]:
+    """The inputs, and for the scales of integers as many others as are needed."""
+    scarce = own.is_quantized and any(not _channel_axes((1, *each.shape)) for each in layers)
+
+    def other(factor: float):
+        return torch.utils._pytree.tree_map(
+            lambda each: (
+                each.flip(-1) * factor
+                if isinstance(each, torch.Tensor) and each.is_floating_point() and each.dim()
+                else each
+            ),
+            inputs,
+        )
+
+    return [inputs, *(map(other, (0.9, -0.7, 0.5, -0.3)) if scarce else ())]
+
+
+def _run(own, compiled: Callable, calls: list[tuple]):
     """Results of an instrumented run, and the tensors that processes send."""
-    with tempfile.TemporaryDirectory(prefix="streamtensor-") as temporary:
+    with WorkFolder() as temporary:
         # the same design again, for the order of its words, and as it was before somebody wrote
         # into its folder
         dumps, again = Path(temporary) / "dumps", Path(temporary) / "design"
@@ -248,19 +320,19 @@ def _run(own, compiled: Callable, inputs: tuple):
         if channels != recorded_run.result_channels(twin):
             channels = []
         names = {each.channel for each in channels if each.kernel in known}
-        results, words = _recorded(own, own.folder, inputs, names)
-        clean = words
-        if text != twin:
-            _, clean = _recorded(own, again, inputs, names)
+        found = _recorded(own, own.folder, calls, names)
+        clean = found if text == twin else _recorded(own, again, calls, names)
     layer_of = {each.name: each.layer for each in own.report.kernels}
     sent = []
     for each in channels:
         order = known.get(each.kernel, {}).get(each.channel.rpartition("_")[0])
-        if order is None or not order.divides(clean.get(each.channel, b"")):
+        words = [[run.get(each.channel, b"") for _, run in runs] for runs in (found, clean)]
+        if order is None or not all(order.divides(run) for runs in words for run in runs):
             continue
-        both = (order.tensors(which[each.channel]) for which in (words, clean))
+        # by call, then by layer of a rolled loop
+        both = (torch.stack([order.tensors(run) for run in runs], 1) for runs in words)
         sent += [_Sent(each.process, layer_of.get(each.process), *pair) for pair in zip(*both)]
-    return results, sent
+    return found[0][0], sent
 
 
 def _tensors(results) -> list[torch.Tensor]:
@@ -281,20 +353,22 @@ def compare(
     tapped, exact = Tapped(module), Tapped(reference)
     with torch.no_grad():
         expected, expected_results = exact(*_fresh(inputs))
+    calls = _calls(own, inputs, expected)
     with compiled(module=tapped) as design:
-        found, _ = design(*_fresh(inputs))
-    results, sent = _run(own, compiled, inputs)
+        found = [design(*_fresh(each))[0] for each in calls]
+    results, sent = _run(own, compiled, calls)
     rows = []
-    for name, each, exactly in zip(exact.layers, found, expected):
-        numbers, process = _sent_as(each, sent) or (each, "")
+    for name, each, exactly in zip(exact.layers, map(torch.stack, zip(*found)), expected):
+        numbers, process = _sent_as(each, sent) or (each[0], "")
         # part of a process with another layer's result, of which somebody changed the text
         changed = [it for it in sent if it.of_layer(name) and not it.found.equal(it.clean)]
         if changed and not process:
-            numbers, exactly, process = changed[0].found, changed[0].clean, changed[0].process
+            numbers, exactly = changed[0].found[0], changed[0].clean[0]
+            process = changed[0].process
         rows.append(LayerDifference.of(name, numbers, exactly, own.is_quantized, process))
     ours, theirs = _tensors(results), _tensors(expected_results)
     rows += [
-        LayerDifference.of(f"result{i}", each, exactly, own.is_quantized)
+        replace(LayerDifference.of(f"result{i}", each, exactly, own.is_quantized), is_result=True)
         for i, (each, exactly) in enumerate(zip(ours, theirs))
     ]
     mine = _tensors(own(*_fresh(inputs)))

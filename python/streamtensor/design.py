@@ -5,9 +5,7 @@
 import ctypes
 import functools
 import html
-import json
 import os
-import tempfile
 import threading
 import time
 import webbrowser
@@ -17,12 +15,13 @@ from pathlib import Path
 
 import torch
 
-from . import core, saved_call
+from . import core, folder_file, saved_call
 from . import options as compiler_options
 from .errors import Error
 from .lowering.graph import ELEMENTS, Port, Signature
 from .report import Report, frame, html_table, shown
 from .saved_call import Call
+from .work_folder import WorkFolder
 
 _ERROR_SIZE = 4096
 _API = {  # name: (result type, argument types)
@@ -138,6 +137,8 @@ def load(folder) -> "Design":
     """The design in a folder that was compiled before, by this package or by `stc compile`."""
     folder = Path(folder)
     saved = saved_call.load(folder)
+    if not saved.phases:
+        raise Error(f"{folder}: the design has no phase", "compile it again")
     first = next(iter(saved.phases.values()))
     phases = saved.phases if len(saved.phases) > 1 else None
     design = Design(folder, *first, phases=phases, call=saved.call)
@@ -160,7 +161,7 @@ class Design:
         inputs: list[Signature],
         results: list[Signature],
         device: str = "cpu",
-        keep: tempfile.TemporaryDirectory | None = None,
+        keep: WorkFolder | None = None,
         phases: dict[str, tuple[list[Signature], list[Signature]]] | None = None,
         call: Call | None = None,
     ):
@@ -458,8 +459,12 @@ class Design:
         phases.
         """
         path = self.folder / "manifest.json"
-        manifest = json.loads(path.read_text()) if path.is_file() else {"inputs": [], "outputs": []}
-        first = manifest.get("phases", [manifest])[0]
+        if path.is_file():
+            with folder_file.reading(path):
+                manifest = folder_file.read(path)
+                self._take_states(manifest.get("phases", [manifest])[0])
+
+    def _take_states(self, first: dict) -> None:
         self._states = {
             item["name"]: (tuple(item["shape"]), ELEMENTS[item["dtype"]])
             for item in first["inputs"]

@@ -2,11 +2,11 @@
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from .errors import Error
+from .work_folder import WorkFolder
 
 
 @contextlib.contextmanager
@@ -19,7 +19,7 @@ def folder(path: Path, ours: set[str]) -> Iterator[Path]:
     check(path, ours)
     path = Path(os.path.realpath(path))  # for a link, its target is replaced
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as work:
+    with WorkFolder(f".{path.name}.streamtensor-", path.parent) as work:
         fresh, old = Path(work) / "new", Path(work) / "old"
         fresh.mkdir()
         yield fresh

@@ -1,12 +1,12 @@
 """What a design's report.json says, with types and with units in the names."""
 
 import html
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from . import folder_file
 from .errors import Error
 
 
@@ -70,7 +70,8 @@ class Resources:
 
     @classmethod
     def of(cls, found: dict) -> "Resources":
-        return cls(*(found.get(key, 0) for key in ("lut", "ff", "dsp", "bram18", "uram")))
+        names = ("lut", "ff", "dsp", "bram18", "uram")
+        return folder_file.typed(cls(*(found.get(key, 0) for key in names)))
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Kernel:
             *(found.get(f"{kind}_wait") for kind in ("input", "output", "memory")),
             *(found[key] for key in ("ii", "unroll", "dsp", "lut", "bram18", "uram", "die")),
         ]
-        return cls(*figures)
+        return folder_file.typed(cls(*figures))
 
 
 @dataclass(frozen=True)
@@ -149,13 +150,18 @@ class Report:
 
     @classmethod
     def read(cls, folder: Path) -> "Report":
+        path = folder / "report.json"
         try:
-            found = json.loads((folder / "report.json").read_text())
+            with folder_file.reading(path):
+                return folder_file.typed(cls._of(folder_file.read(path)))
         except OSError:
             raise Error(
                 f"{folder}: the design has no report.json: it was moved or deleted",
                 "accepted is a design folder; compile it again",
             ) from None
+
+    @classmethod
+    def _of(cls, found: Any) -> "Report":
         cycles, images = found["cycles"], found.get("images", {})
         return cls(
             **{key: found[key] for key in ("name", "platform", "clock_mhz", "quant")},

@@ -1,5 +1,6 @@
 """How a design is called, kept beside it in call.json, so that another process calls it alike."""
 
+import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch.utils import _pytree
 
+from . import folder_file
 from .call_form import HOLE, Arguments, Empty, Number, Results
 from .errors import Error
 from .lowering.graph import ELEMENTS, Port, Signature
@@ -40,7 +42,7 @@ def save(folder: Path, saved: Saved) -> None:
         },
         "call": _call_data(saved.call),
     }
-    (folder / FILE).write_text(json.dumps(found) + "\n")
+    (folder / FILE).write_text(json.dumps({**found, "hash": _hash(found)}) + "\n")
     if saved.buffers:
         from .checkpoints.weights import write
 
@@ -52,21 +54,38 @@ def load(folder: Path) -> Saved:
     of its manifest.
     """
     manifest = _manifest(folder)
-    if not (folder / FILE).is_file():
+    with folder_file.reading(folder / "manifest.json"):
+        shapes = _shapes(manifest)
         phases = {each.get("name", ""): each for each in manifest.get("phases", [manifest])}
-        return Saved({name: _sides(each) for name, each in phases.items()}, None, {})
-    found = json.loads((folder / FILE).read_text())
-    shapes = _shapes(manifest)
-    phases = {
-        name: tuple([_signature(each, shapes) for each in side] for side in sides)
-        for name, sides in found["phases"].items()
-    }
-    buffers = {}
-    if (folder / BUFFERS).is_file():
-        from safetensors.torch import load_file
+        sides = {name: _sides(each) for name, each in phases.items()}
+    if not (folder / FILE).is_file():
+        return Saved(sides, None, {})
+    with folder_file.reading(folder / FILE):
+        found = folder_file.read(folder / FILE)
+        if found.pop("hash", None) != _hash(found):
+            raise ValueError("it was changed, or another version wrote it")
+        sides = {
+            name: (_signatures(takes, shapes), _signatures(gives, shapes))
+            for name, (takes, gives) in found["phases"].items()
+        }
+        call = _call(found["call"])
+    return Saved(sides, call, _buffers(folder / BUFFERS))
 
-        buffers = load_file(folder / BUFFERS)
-    return Saved(phases, _call(found["call"]), buffers)
+
+def _hash(found: dict) -> str:
+    return hashlib.blake2b(json.dumps(found).encode(), digest_size=32).hexdigest()
+
+
+def _buffers(path: Path) -> dict[str, torch.Tensor]:
+    if not path.is_file():
+        return {}
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise Error(f"{path}: not the file that was written here: {error}") from None
 
 
 def _manifest(folder: Path) -> dict:
@@ -74,9 +93,9 @@ def _manifest(folder: Path) -> dict:
     if not folder.is_dir():
         raise Error(f"{folder}: there is no such folder", accepted)
     try:
-        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest = folder_file.read(folder / "manifest.json")
         manifest["design"], manifest["files"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         raise Error(f"{folder}: not a design", accepted) from None
     return manifest
 
@@ -84,7 +103,8 @@ def _manifest(folder: Path) -> dict:
 def _sides(phase: dict) -> tuple[list[Signature], list[Signature]]:
     def of(item: dict) -> Signature:
         kind = ELEMENTS[item["dtype"]]
-        return Signature(Port(item["name"], item["role"]), tuple(item["shape"]), kind, kind)
+        port = folder_file.typed(Port(item["name"], item["role"]))
+        return folder_file.typed(Signature(port, tuple(item["shape"]), kind, kind))
 
     inputs = [of(item) for item in phase["inputs"] if item["role"] != "weight"]
     return inputs, [of(item) for item in phase["outputs"]]
@@ -106,6 +126,10 @@ def _shapes(manifest: dict) -> dict[str, tuple[int, ...]]:
     return {
         item["name"]: tuple(item["shape"]) for item in items if item["role"] in ("input", "output")
     }
+
+
+def _signatures(side: list[dict], shapes: dict[str, tuple[int, ...]]) -> list[Signature]:
+    return [_signature(each, shapes) for each in side]
 
 
 def _signature(data: dict, shapes: dict[str, tuple[int, ...]]) -> Signature:

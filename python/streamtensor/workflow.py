@@ -2,7 +2,6 @@
 
 import json
 import re
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from .language.decoder_step import PHASES, StepShape
 from .language.models import Model
 from .lowering.graph import Lowered
 from .progress import Progress
+from .work_folder import WorkFolder
 
 MLIR, WEIGHTS, CONFIG = "model.mlir", "weights.safetensors", "config.json"
 PREFILL = "prefill"  # folder of the second phase of a design
@@ -184,9 +184,7 @@ def compile_phases(
     """
     output_folder.check(output, DESIGN_FILES)
     output.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        prefix=f".{output.name}.", dir=output.absolute().parent
-    ) as work:
+    with WorkFolder(f".{output.name}.streamtensor-", output.absolute().parent) as work:
         names = [
             Path(work) / f"{shape.phase if len(shapes) > 1 else _design_name(model, shape)}.mlir"
             for shape in shapes

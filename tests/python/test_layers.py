@@ -101,10 +101,27 @@ def test_a_fault_is_located(made, layer):
 
 SEEDED = """template <class Stream, class Word> static void seeded(Stream &y, Word word)
 {
-	reinterpret_cast<float *>(&word)[0] += 0.25f;
+	reinterpret_cast<TYPE *>(&word)[0] += FAULT;
 	y.write(word);
 }
 """
+
+
+def _faulty(design, folder, process: str, kind: str, fault: str):
+    """The design in another folder, where a process sends wrong numbers."""
+    shutil.copytree(design.folder, folder)
+    source = recorded_run.source_of(folder)
+    before, begin, rest = source.read_text().partition(f"static void {process}(")
+    body, end, behind = rest.partition("\n}\n")
+    assert "y.write(" in body
+    body = body.replace("y.write(", "seeded(y, ")
+    seeded = SEEDED.replace("TYPE", kind).replace("FAULT", fault)
+    source.write_text(before + seeded + begin + body + end + behind)
+    recorded_run.rehash(folder, source)
+    faulty = streamtensor.load(folder)
+    for name in ("_module", "_again", "is_quantized"):
+        setattr(faulty, name, getattr(design, name))
+    return faulty
 
 
 @pytest.mark.parametrize("layer", ["*.up", "2"])
@@ -114,16 +131,7 @@ def test_a_fault_in_the_text_of_a_kernel_is_located(made, layer, tmp_path):
     """
     design, _ = made
     process = [each.name for each in design.report.kernels if each.layer == layer and each.dsps][-1]
-    folder = shutil.copytree(design.folder, tmp_path / "design")
-    source = recorded_run.source_of(folder)
-    before, begin, rest = source.read_text().partition(f"static void {process}(")
-    body, end, behind = rest.partition("\n}\n")
-    assert "y.write(" in body
-    body = body.replace("y.write(", "seeded(y, ")
-    source.write_text(before + SEEDED + begin + body + end + behind)
-    recorded_run.rehash(folder, source)
-    with streamtensor.load(folder) as faulty:
-        faulty._module, faulty._again = design._module, design._again
+    with _faulty(design, tmp_path / "design", process, "float", "0.25f") as faulty:
         found = faulty.compare(X)
     first = found.first_below(60)
     assert first.layer == layer.replace("*", "0") and first.process == process, found
@@ -139,6 +147,39 @@ def test_what_quantization_costs_is_seen():
     assert found.layers[0].saturated_share > 0 and "1.56 %" in str(found)
     row = found.table()[0] if isinstance(found.table(), list) else found.table().iloc[0]
     assert row["saturated_share"] == found.layers[0].saturated_share
+
+
+@pytest.fixture(scope="module")
+def integers(core_built):
+    """An integer network for one image, whose ReLUs and pooling are fused, and the image."""
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3), nn.ReLU(),
+        nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 5),
+    ).eval()  # fmt: skip
+    image = torch.randn(1, 1, 8, 8)
+    with streamtensor.compile(network, (image,), quant="int8", calibration=[image]) as design:
+        yield design, image, design.compare(image)
+
+
+def test_integers_of_the_design_are_the_layers_numbers(integers):
+    """Sums before their scales by channel, and unsigned bytes; only a fused ReLU is in no FIFO."""
+    _, _, found = integers
+    borders = {each.layer: each.process for each in found.layers}
+    assert found.same_bits and not borders["1"] and "no border" in str(found), found
+    assert all(process for layer, process in borders.items() if layer not in ("1", "result0")), (
+        found
+    )
+    assert all(each.snr_db > 25 for each in found.layers), found
+
+
+@pytest.mark.parametrize("layer", ["0", "3", "6"])
+def test_a_fault_in_the_text_of_an_integer_layer_is_located(integers, layer, tmp_path):
+    design, image, clean = integers
+    process = next(each.process for each in clean.layers if each.layer == layer)
+    with _faulty(design, tmp_path / "design", process, "int", "40000") as faulty:
+        first = faulty.compare(image).first_below(20)
+    assert first.layer == layer and first.process == process
 
 
 def test_figures_of_a_difference():

@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -18,6 +17,7 @@ from pathlib import Path
 from .. import core
 from .. import options as compiler_options
 from ..errors import Error
+from ..work_folder import WorkFolder
 
 OBJECTIVES = ("ms", "DSP", "on-chip bytes", "mJ")  # all are minimized
 OBJECTIVES_OF_C = ("ms", "DSP", "LUT", "BRAM18")
@@ -120,7 +120,7 @@ def check_fixed_kernels(task: Task) -> None:
     """
     if "--fix-kernel" not in task.constraints:
         return
-    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+    with WorkFolder() as work:
         done = run_compiler(
             task, work, "--stop-after", "form_streams", "-o", Path(work) / "streams.mlir"
         )
@@ -132,7 +132,7 @@ def evaluate(task: Task, point: dict) -> dict:
     """One trial: its figures, or why there is no design. Raises WorkerDied if the compiler was
     killed.
     """
-    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+    with WorkFolder() as work:
         design = Path(work) / "design"
         done = run_compiler(
             task,

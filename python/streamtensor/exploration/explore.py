@@ -4,7 +4,6 @@
 
 import contextlib
 import html
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from ..design import Design
 from ..errors import Error
 from ..quantization import static_quantization
 from ..report import frame
+from ..work_folder import WorkFolder
 from . import design_trials
 
 # what can be minimized: the figures of a trial, in the order of its values
@@ -188,7 +188,7 @@ def _folder(storage):
     if storage is not None:
         yield Path(storage)
         return
-    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+    with WorkFolder() as work:
         yield Path(work)
 
 
