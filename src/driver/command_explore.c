@@ -163,13 +163,29 @@ bool command_explore(struct session *session)
 
 /* --- stc search-space */
 
+/* The values that are tried; no kernel may have more DSPs than the design. */
+static void print_candidates(struct session *session, enum choice choice, int64_t own)
+{
+	int64_t most = choice == CHOICE_DSP ? session->limit.dsp : INT64_MAX;
+	bool at_most = false;
+	for (int n = 0; n < choice_candidates(choice); n++) {
+		int64_t value = choice_candidate(session->platform, choice, n);
+		bool beyond = value >= most && value != own;
+		if (beyond && at_most)
+			continue;
+		at_most |= beyond;
+		text_add(&session->out, "%s", n ? ", " : "");
+		choice_print(&session->out, choice, beyond ? most : value, session->options.json);
+	}
+}
+
 /* Prints each choice with the compiler's own value and the values that are tried. */
 bool command_search_space(struct session *session)
 {
 	struct text *out = &session->out;
 	const struct choices none = { 0 };
 	bool json = session->options.json;
-	if (!load_platform(session))
+	if (!load_platform(session) || !limits_read(session))
 		return false;
 	for (int c = 0, listed = 0; c < CHOICES; c++) {
 		if (!choice_candidates((enum choice)c))
@@ -182,11 +198,7 @@ bool command_search_space(struct session *session)
 			text_add(out, "%-16s ", choice_info[c].name);
 		choice_print(out, (enum choice)c, own, json);
 		text_add(out, json ? ", \"candidates\": [" : "    candidates: ");
-		for (int n = 0; n < choice_candidates((enum choice)c); n++) {
-			text_add(out, "%s", n ? ", " : "");
-			choice_print(out, (enum choice)c,
-			        choice_candidate(session->platform, (enum choice)c, n), json);
-		}
+		print_candidates(session, (enum choice)c, own);
 		text_add(out, json ? "]}" : "\n");
 	}
 	text_add(out, json ? "]\n" : "");

@@ -414,6 +414,9 @@ def test_the_choices_are_the_compilers():
             re.search(rf"--{choice['name']}\b", help_text)
             and choice["default"] in choice["candidates"]
         )
+    space = {each["name"]: each for each in design_trials.search_space("u55c", "--max-dsp", "1660")}
+    usual = space["kernel-dsp"]["default"]  # no kernel has more DSPs than the design
+    assert space["kernel-dsp"]["candidates"] == [415, 830, 1660, usual]
 
 
 def test_from_python_in_the_state_of_the_command(tmp_path, capsys):

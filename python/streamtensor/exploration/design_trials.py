@@ -167,9 +167,9 @@ def evaluate(task: Task, point: dict) -> dict:
     return {**found, **kept}
 
 
-def search_space(platform: str) -> list[dict]:
-    """The design parameters of the compiler: [{"name", "default", "candidates"}]."""
-    space = core.run_json("search-space", "--platform", platform)
+def search_space(platform: str, *limits: str) -> list[dict]:
+    """The design parameters of the compiler within limits: [{"name", "default", "candidates"}]."""
+    space = core.run_json("search-space", "--platform", platform, *limits)
     for choice in space:  # the default is one of the candidates
         choice["candidates"] += [choice["default"]] * (
             choice["default"] not in choice["candidates"]
@@ -179,29 +179,13 @@ def search_space(platform: str) -> list[dict]:
 
 def space(task: Task) -> list[dict]:
     """What the trials of a task may vary. No kernel may have more DSPs than the design."""
-    found = [
+    words = task.constraints
+    at = words.index("--max-dsp") if "--max-dsp" in words else len(words)
+    return [
         each
-        for each in search_space(task.platform)
+        for each in search_space(task.platform, *words[at : at + 2])
         if each["name"] not in task.fixed and (not task.source or each["name"] in SPACE_OF_C)
     ]
-    most = _dsp_limit(task)
-    for choice in found:
-        if most and choice["name"] == "kernel-dsp":
-            usual, others = choice["default"], choice["candidates"]
-            below = {min(each, most) for each in others if each != usual}
-            choice["candidates"] = sorted({*below, usual})
-    return found
-
-
-def _dsp_limit(task: Task) -> int | None:
-    """The DSPs that --max-dsp allows, a number or a part of those of the platform."""
-    if "--max-dsp" not in task.constraints:
-        return None
-    text = task.constraints[task.constraints.index("--max-dsp") + 1]
-    if not text.endswith("%"):
-        return int(text)
-    has = core.run_json("platforms", "--platform", task.platform)[0]["dsp"]
-    return int(has * float(text[:-1]) / 100)
 
 
 # --- workers
