@@ -184,9 +184,10 @@ void fifo_open_extents(struct fifo_network *n)
 static bool holds_layers(const struct fifo_network *n)
 {
 	bool holds = n->tokens;
+	const struct op *process = n->main;
 	for (int i = 0; holds && i < n->count; i++) {
-		const struct op *process =
-		        module_find(n->module, fifo_end_name(n, n->fifo[i].writer));
+		process =
+		        module_find_after(n->module, process, fifo_end_name(n, n->fifo[i].writer));
 		int64_t layers = attr_get(n->fifo[i].channel->def, KEY_STREAM_IN_LAYER)
 		        ? attr_integer_or(process, KEY_STREAM_LAYERS, 1)
 		        : 1;

@@ -21,34 +21,61 @@ static int64_t raised_depth(const struct fifo *fifo, int64_t depth, int64_t eigh
 	return more < fifo->whole ? more : fifo->whole;
 }
 
-/* The channel that each process waits for; -1: none. */
-static int *waited_for(struct arena *arena, const struct token_network *network,
+struct waits {
+	const struct token_network *network;
+	int *channel;   /* [processes] that the process waits for; -1: none */
+	bool *in_cycle; /* [processes] does the process wait for itself in the end? */
+};
+
+/* The process for which this one waits; -1: none. */
+static int next_of(const struct waits *w, int process)
+{
+	if (process < 0 || w->channel[process] < 0)
+		return -1;
+	const struct token_channel *next = &w->network->channels.data[w->channel[process]];
+	return next->process[next->process[TOKEN_WRITER] == process ? TOKEN_READER : TOKEN_WRITER];
+}
+
+/* Each process waits for at most one other: a walk from each process ends, meets an earlier walk, or
+ * closes a cycle. */
+static void find_cycles(struct arena *arena, struct waits *w)
+{
+	int processes = (int)w->network->processes.count;
+	int *walk = ARENA_ARRAY(arena, int, processes + 1);
+	w->in_cycle = ARENA_ARRAY(arena, bool, processes + 1);
+	for (int i = 0; i < processes; i++) {
+		int at = i;
+		for (; at >= 0 && !walk[at]; at = next_of(w, at))
+			walk[at] = i + 1;
+		bool closed = at >= 0 && walk[at] == i + 1;
+		for (; closed && !w->in_cycle[at]; at = next_of(w, at))
+			w->in_cycle[at] = true;
+	}
+}
+
+static struct waits waited_for(struct arena *arena, const struct token_network *network,
         const struct token_counter *counter)
 {
-	int *waits = ARENA_ARRAY(arena, int, network->processes.count + 1);
+	struct waits w = { .network = network,
+		.channel = ARENA_ARRAY(arena, int, network->processes.count + 1) };
 	for (size_t i = 0; i < network->processes.count; i++)
-		waits[i] = -1;
+		w.channel[i] = -1;
 	for (int i = 0; i < (int)network->channels.count; i++)
 		for (int side = 0; side < TOKEN_SIDES; side++)
 			if (token_counter_waits(counter, i, side) &&
 			        network->channels.data[i].process[side] >= 0)
-				waits[network->channels.data[i].process[side]] = i;
-	return waits;
+				w.channel[network->channels.data[i].process[side]] = i;
+	find_cycles(arena, &w);
+	return w;
 }
 
 /* Does the writer of a full FIFO wait for itself, or for a process that has finished its layer?
  * Other full FIFOs only follow from such a one. */
-static bool is_cause(const struct token_network *network, const int *waits, int channel)
+static bool is_cause(const struct waits *w, int channel)
 {
-	int writer = network->channels.data[channel].process[TOKEN_WRITER];
-	int reader = network->channels.data[channel].process[TOKEN_READER];
-	int at = reader;
-	for (size_t i = 0;
-	        i < network->processes.count && at >= 0 && at != writer && waits[at] >= 0; i++) {
-		const struct token_channel *next = &network->channels.data[waits[at]];
-		at = next->process[next->process[TOKEN_WRITER] == at ? TOKEN_READER : TOKEN_WRITER];
-	}
-	return at == writer || reader < 0 || waits[reader] < 0;
+	int writer = w->network->channels.data[channel].process[TOKEN_WRITER];
+	int reader = w->network->channels.data[channel].process[TOKEN_READER];
+	return w->in_cycle[writer] || reader < 0 || w->channel[reader] < 0;
 }
 
 static bool raise_full(struct proof *p, struct arena *scratch, const struct token_network *network,
@@ -56,16 +83,20 @@ static bool raise_full(struct proof *p, struct arena *scratch, const struct toke
 {
 	const struct fifo_network *n = p->network;
 	bool raised = false;
-	const int *waits = p->eighths ? waited_for(scratch, network, counter) : NULL;
-	for (int i = 0; i < n->count && waits; i++)
+	if (!p->eighths)
+		return false;
+	struct arena *arena = arena_within(scratch);
+	const struct waits waits = waited_for(arena, network, counter);
+	for (int i = 0; i < n->count; i++)
 		if (token_counter_full(counter, i) && n->fifo[i].sized &&
-		        p->depth[i] < n->fifo[i].whole && is_cause(network, waits, i)) {
+		        p->depth[i] < n->fifo[i].whole && is_cause(&waits, i)) {
 			p->bound[i] = p->depth[i] =
 			        raised_depth(&n->fifo[i], p->depth[i], p->eighths);
 			raised = true;
 		}
 	if (raised && p->eighths < FIFO_RAISED_MOST)
 		p->eighths *= 2;
+	arena_free(arena);
 	return raised;
 }
 

@@ -32,13 +32,16 @@ struct wait_graph {
 	struct fifo_network *network;
 	int nodes;
 	struct wait_node *node;
-	struct waiting *edge; /* [channels] */
-	int *seen;            /* [nodes] scratch of the search */
+	struct waiting *edge;     /* [channels] */
+	int *seen;                /* [nodes] scratch of the search */
+	const struct op *process; /* that was looked up last */
 };
 
-static const struct block *body_of(const struct wait_graph *p, const struct op *call)
+static const struct block *body_of(struct wait_graph *p, const struct op *call)
 {
-	return module_find(p->network->module, attr_text_or(call, KEY_CALLEE, ""))->region[0];
+	p->process = module_find_after(
+	        p->network->module, p->process, attr_text_or(call, KEY_CALLEE, ""));
+	return p->process->region[0];
 }
 
 static const struct op *layers_of(const struct block *body)
@@ -221,7 +224,7 @@ static int larger_first(const void *left, const void *right)
 
 void fifo_prove_safe(struct fifo_network *n)
 {
-	struct wait_graph p = { .network = n };
+	struct wait_graph p = { .network = n, .process = n->main };
 	collect_nodes(&p);
 	const struct waiting **order = ARENA_ARRAY(n->arena, const struct waiting *, n->count + 1);
 	for (int e = 0; e < n->count; e++)

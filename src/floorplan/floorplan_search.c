@@ -1,7 +1,8 @@
 /* Finds a placement by moves (Fiduccia-Mattheyses): from a few starts, passes in which every item
- * moves once, to its best die, and the best state of the pass is kept. A pass has as many moves as
- * items, and passes stop when one gains nothing, so it terminates; O(items^2 * dies * edges of an
- * item) per pass. Ties go to the lower item and die. */
+ * moves once, to its best die, and the best state of the pass is kept. A pass has at most as many
+ * moves as items, and passes stop when one gains nothing, so it terminates; each move looks at all
+ * items. Ties go to the lower item and die. */
+#include "base/guard.h"
 #include "base/random.h"
 #include "floorplan/floorplan.h"
 #include <math.h>
@@ -10,6 +11,8 @@
 
 #define RESOURCES 5
 #define PASSES_MOST 40
+/* A pass ends after so many moves without a better state: of fewer items it is whole. */
+#define PLATEAU 512
 #define SAME 1e-9              /* overflows that differ by less are equal */
 #define ROUNDED 1e-12          /* more than sums of overflows in different order differ by */
 #define PERTURBATIONS 32       /* restarts, while nothing fits, */
@@ -279,6 +282,7 @@ static bool move_one(struct search *s, struct floorplan_cost *cost)
 	int to = 0;
 	double least[PLATFORM_DIES];
 	find_least(s, least);
+	guard_count(arena_guard(s->problem->arena), s->opened);
 	for (int p = 0; p < s->opened; p++) {
 		int i = s->open[p];
 		if (place >= 0 && is_outdone(s, i, least[s->die[i]], cost))
@@ -325,12 +329,14 @@ struct floorplan_cost floorplan_refine(const struct floorplan_problem *problem, 
 	s.crossed = arena_alloc(problem->arena, sizeof *s.crossed * (size_t)(problem->items + 1));
 	for (int pass = 0; gained && pass < PASSES_MOST; pass++) {
 		gained = false;
+		int since = 0;
 		begin_pass(&s, die);
-		while (!is_enough(problem, best) && move_one(&s, &cost))
+		while (!is_enough(problem, best) && since++ < PLATEAU && move_one(&s, &cost))
 			if (floorplan_better(cost, best)) {
 				best = cost;
 				memcpy(die, s.die, sizeof *die * (size_t)problem->items);
 				gained = true;
+				since = 0;
 			}
 	}
 	return best;
@@ -375,7 +381,7 @@ static void start_in_order(const struct floorplan_problem *problem, int *die, bo
 static int restarts(const struct floorplan_problem *problem, double overflow)
 {
 	int64_t items = problem->items ? problem->items : 1;
-	int64_t most = PERTURBATION_STEPS / (items * items);
+	int64_t most = PERTURBATION_STEPS / (items * (items < PLATEAU ? items : PLATEAU));
 	int64_t wanted = overflow > NEARLY ? PERTURBATIONS : PERTURBATIONS_NEAR;
 	return (int)(wanted < most ? wanted : most);
 }

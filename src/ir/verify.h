@@ -7,7 +7,8 @@ struct verifier {
 	struct module *module;
 	/* levels whose ops the current function may hold: the module's level, or LEVEL_BODY */
 	int level;
-	struct map symbols; /* functions and kernel bodies by name */
+	struct map symbols;      /* functions and kernel bodies by name */
+	const struct op *called; /* the function that the last call names; NULL: there was none */
 	bool failed;
 };
 

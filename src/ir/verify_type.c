@@ -129,7 +129,10 @@ static void check_return(struct verifier *verifier, const struct op *op)
 static void check_call(struct verifier *verifier, const struct op *op)
 {
 	const char *name = attr_text_or(op, KEY_CALLEE, "");
-	const struct op *callee = module_find(verifier->module, name);
+	const struct op *callee = verifier->called
+	        ? module_find_after(verifier->module, verifier->called, name)
+	        : module_find(verifier->module, name);
+	verifier->called = callee;
 	if (!callee)
 		verify_fail(verifier, op, "there is no function '%s'", name);
 	else if (!has_types(attr_get(callee, KEY_FUNCTION_TYPE)->type, true, op->operands,

@@ -292,7 +292,10 @@ static bool build_process(struct cycle_network *network, const struct op *call)
 	struct cycle_builder b = { network, process };
 	process->number = (int)network->processes.count;
 	process->name = attr_text_or(call, KEY_CALLEE, "");
-	process->function = module_find(network->module, process->name);
+	size_t built = network->processes.count;
+	process->function = module_find_after(network->module,
+	        built ? network->processes.data[built - 1]->function : network->main,
+	        process->name);
 	process->flushes =
 	        text_same(attr_text_or(process->function, KEY_STREAM_STYLE, "stp"), "flp");
 	process->rewinding = attr_get(process->function, KEY_STREAM_REWIND);
