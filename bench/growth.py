@@ -9,6 +9,7 @@ that kernels may have, the compiler's seconds of a CPU and its peak memory. The 
 through the sizes: 1 is linear.
 """
 
+import collections
 import json
 import math
 import os
@@ -51,11 +52,15 @@ def measure(source: Path) -> dict | None:
         print(f"{source.stem}: {message.strip() or 'too long'}", file=sys.stderr)
         return None
     report = json.loads((design / "report.json").read_text())
+    steps = collections.Counter()
+    for stage in json.loads((design / "timing.json").read_text())["stages"]:
+        steps[stage["name"]] += stage["steps"]
     cycles = report["cycles"]
     return {
         "us": cycles.get("simulated", cycles["model"]) / report["clock_mhz"],
         "seconds": usage.ru_utime + usage.ru_stime,
         "peak": usage.ru_maxrss / 1024,
+        "steps": steps,
     }
 
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define CHUNK_BYTES ((size_t)64 << 10)
+#define STEP_BYTES 64 /* of an allocation: one more step of work */
 
 struct arena_chunk {
 	struct arena_chunk *next;
@@ -120,6 +121,7 @@ static void *take(struct arena *arena, size_t size)
 	}
 	void *block = chunk->data + chunk->used;
 	chunk->used += need;
+	guard_count(arena->guard, 1 + (int64_t)(need / STEP_BYTES));
 	return block;
 }
 

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 enum guard_reason { GUARD_NONE, GUARD_MEMORY, GUARD_INVARIANT };
 
@@ -13,8 +14,16 @@ struct guard {
 	enum guard_reason reason;
 	const char *stage;                 /* the current pass, for the message; may be NULL */
 	const volatile sig_atomic_t *stop; /* set: end soon; may be NULL */
+	/* work so far: allocations, and what long searches count; the same for the same input */
+	int64_t steps;
 	char message[512];
 };
+
+static inline void guard_count(struct guard *guard, int64_t steps)
+{
+	if (guard)
+		guard->steps += steps;
+}
 
 /* Was the session asked to end? A loop that may take seconds then gives up; what it leaves is
  * consistent, and the session ends before the next stage. */

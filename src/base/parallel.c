@@ -72,6 +72,7 @@ void tasks_run(struct guard *guard, int count, const struct task *task)
 	run_tasks(&own);
 	if (has_worker)
 		pthread_join(thread, NULL);
+	guard_count(guard, worker_guard.steps);
 	memcpy(guard->leave, outer.leave, sizeof outer.leave);
 	if (guard->reason != GUARD_NONE)
 		longjmp(guard->leave, 1);

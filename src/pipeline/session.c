@@ -85,11 +85,14 @@ static double now(void)
 bool session_stage(struct session *session, const char *name)
 {
 	double time = now();
-	if (session->guard.stage)
-		session->stages.data[session->stages.count - 1].seconds =
-		        time - session->stage_began;
+	if (session->guard.stage) {
+		struct stage *last = &session->stages.data[session->stages.count - 1];
+		last->seconds = time - session->stage_began;
+		last->steps = session->guard.steps - session->stage_steps;
+	}
 	session->guard.stage = name;
 	session->stage_began = time;
+	session->stage_steps = session->guard.steps;
 	if (!name)
 		return true;
 	VEC_PUSH(session->arena, &session->stages, (struct stage){ .name = name });

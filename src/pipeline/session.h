@@ -13,6 +13,7 @@
 struct stage {
 	const char *name;
 	double seconds;
+	int64_t steps; /* of work (base/guard.h) */
 };
 
 struct output;
@@ -57,6 +58,7 @@ struct session {
 	void *on_stage_user;      /* of both callbacks */
 	VEC(struct stage) stages; /* in order; the last one may still run */
 	double stage_began;
+	int64_t stage_steps; /* of work when it began */
 	volatile sig_atomic_t stop;
 };
 

@@ -1,6 +1,7 @@
 /* Runs the token model with times: each process advances stretch by stretch until an access lacks a
  * word or space, and records when words pass; a curve of points per side of a channel. */
 #include "predict/token.h"
+#include "base/guard.h"
 #include "base/parallel.h"
 #include <stdlib.h>
 
@@ -576,6 +577,7 @@ struct token_result token_run(struct arena *arena, const struct token_network *n
 		process->queued = false;
 		resume_process(&run, process);
 	}
+	guard_count(arena_guard(arena), run.work);
 	return result_of(&run);
 }
 

@@ -2,6 +2,7 @@
  * channels, and their behavior does not depend on data, so the words that pass under given depths
  * are the same for every order in which processes run (a Kahn network), and a launch that stopped
  * continues from that point when depths grow. */
+#include "base/guard.h"
 #include "predict/token.h"
 
 /* recorded layers: the state after the second and the third is compared */
@@ -305,6 +306,7 @@ enum token_outcome token_counter_run(struct token_counter *c, int64_t budget, in
 			next_layer(c);
 	}
 	*work += done;
+	guard_count(arena_guard(c->arena), done);
 	for (size_t i = 0; i < c->network->processes.count; i++)
 		ended &= c->process[i].ended;
 	if (ended)

@@ -245,8 +245,8 @@ void report_timing(const struct session *session, double packed_bytes, struct te
 	text_add(out, "{\n  \"stages\": [");
 	for (size_t i = 0; i < session->stages.count; i++) {
 		const struct stage *stage = &session->stages.data[i];
-		text_add(out, "%s\n    {\"name\": \"%s\", \"seconds\": %.6f}", i ? "," : "",
-		        stage->name, stage->seconds);
+		text_add(out, "%s\n    {\"name\": \"%s\", \"seconds\": %.6f, \"steps\": %lld}",
+		        i ? "," : "", stage->name, stage->seconds, (long long)stage->steps);
 		bool pack = text_same(stage->name, "pack weights");
 		total += pack ? 0 : stage->seconds;
 	}

@@ -1,5 +1,6 @@
 /* Interface of the cycle simulator: a network is built once, reset before each run, and the result
  * of a run is gathered from its processes, channels and ports. */
+#include "base/guard.h"
 #include "simulate/cycle_network.h"
 
 /* --- a run */
@@ -254,6 +255,7 @@ enum cycle_outcome cycle_run(struct cycle_network *network, const struct cycle_o
 	cycle_clean(network);
 	bool whole = cycle_run_all(network), deadlock = whole && cycle_first_stuck(network);
 	collect_result(network, result);
+	guard_count(arena_guard(network->arena), network->done);
 	result->events = whole ? result->events : network->done;
 	if (network->options.path)
 		cycle_critical_path(network, options->arena, result);

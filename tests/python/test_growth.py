@@ -163,6 +163,17 @@ def test_compile_time_grows_with_the_layers(core_built, tmp_path):
         for key in ("seconds", "peak")
     )
     assert seconds < 1.5 and peak < 1.5
+    _check_steps(*(each["steps"] for each in modules.values()))
+
+
+def _check_steps(fewer, more):
+    """Counted work of each stage, where it counts: four times as much, and of the placement, each
+    of whose moves looks at all items up to a limit, sixteen times. A stage counts the same each
+    time, so that a quadratic pass is seen on a busy machine, too."""
+    assert sum(more.values()) < 8 * sum(fewer.values())
+    for name, steps in more.items():
+        if steps > sum(more.values()) / 200:
+            assert steps < (16 if name == "floorplan" else 6) * fewer[name], name
 
 
 def _over_all(x):
