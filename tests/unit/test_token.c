@@ -210,15 +210,15 @@ static void patterns(void **state)
 
 /* --- how much is written out */
 
-#define ITERATIONS(count)                                                                          \
-	HEAD_ONLY NUMBER("c0", "0") NUMBER("c1", "1") NUMBER("c2", "2") NUMBER("n", count)         \
+#define ITERATIONS(count, steps)                                                                   \
+	HEAD_ONLY NUMBER("c0", "0") NUMBER("c1", "1") NUMBER("c2", steps) NUMBER("n", count)       \
 	        LOOP("i", "n") PIPELINE("a") PIPELINE("b") CLOSE_LOOP END
 #define PIPELINE(counter)                                                                          \
 	LOOP(counter, "c2")                                                                        \
 	"\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> "   \
 	"()\n"
 
-/* Each iteration has two pipelined loops of two steps each. */
+/* Each iteration has two pipelined loops of so many steps each. */
 static bool is_modeled(const char *text)
 {
 	struct design_case c = { 0 };
@@ -236,14 +236,37 @@ static bool is_modeled(const char *text)
 static void prompt_iterations(void **state)
 {
 	(void)state;
-	assert_true(is_modeled(ITERATIONS("1000")));
-	assert_true(is_modeled(ITERATIONS("90000")));
-	assert_false(is_modeled(ITERATIONS("140000")));
+	assert_true(is_modeled(ITERATIONS("1000", "2")));
+	assert_true(is_modeled(ITERATIONS("90000", "2")));
+	assert_false(is_modeled(ITERATIONS("140000", "2")));
+}
+
+static int64_t work_of(const char *text)
+{
+	struct design_case c = { 0 };
+	CASE_BEGIN(&c);
+	const struct pass_context context = case_import(&c, text);
+	const struct token_network *network =
+	        token_network_new(c.arena, context.platform, c.module, token_detail_predicted);
+	assert_non_null(network);
+	int64_t work =
+	        token_run(c.arena, network, &(struct token_options){ .mode = TOKEN_ISOLATED }).work;
+	arena_free(c.arena);
+	return work;
+}
+
+/* Each of few loops is walked in sixteen stretches, each of many in one. */
+static void many_loops(void **state)
+{
+	(void)state;
+	assert_int_equal(work_of(ITERATIONS("64", "64")), 2 * 64 * 16);
+	assert_int_equal(work_of(ITERATIONS("8192", "64")), 2 * 8192);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(patterns),
-		cmocka_unit_test(prompt_iterations), cmocka_unit_test(against_the_simulator) };
+		cmocka_unit_test(prompt_iterations), cmocka_unit_test(many_loops),
+		cmocka_unit_test(against_the_simulator) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
