@@ -36,8 +36,8 @@ static int next_of(const struct waits *w, int process)
 	return next->process[next->process[TOKEN_WRITER] == process ? TOKEN_READER : TOKEN_WRITER];
 }
 
-/* Each process waits for at most one other: a walk from each process ends, meets an earlier walk, or
- * closes a cycle. */
+/* Each process waits for at most one other: a walk from each process ends, meets an earlier walk,
+ * or closes a cycle. */
 static void find_cycles(struct arena *arena, struct waits *w)
 {
 	int processes = (int)w->network->processes.count;
