@@ -167,7 +167,8 @@ def test_compile_time_grows_with_the_layers(core_built, tmp_path):
     _check_steps(*(each["steps"] for each in modules.values()))
 
 
-# Each move of the placement looks at all items, up to a limit; behind bind_storage trials are rated.
+# Each move of the placement looks at all items, up to a limit; trials are rated behind
+# bind_storage.
 MORE_THAN_LINEAR = {"floorplan": 16, "bind_storage": math.inf}
 
 
