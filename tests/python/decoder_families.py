@@ -253,7 +253,14 @@ def row(family: str, folder: Path, compiled: bool = True) -> str:
         recurrent = bool(decoder_layers.of(loaded.config).states)
         phases = ("decode" if recurrent else "both", 1), ("decode", 2)
         for phase, batch in phases[: 1 + several]:
-            found = _found(loaded, phase, prompts[:batch], compiled and folder / f"{phase}{batch}")
+            try:
+                made = compiled and folder / f"{phase}{batch}"
+                found = _found(loaded, phase, prompts[:batch], made)
+            except (Error, CompileError):
+                if batch == 1:
+                    raise
+                several = False
+                break
             differ = _difference(found, wanted)
             if recurrent and not differ <= TOLERANCE:
                 whole, wanted = False, [stepwise(model, ids, LENGTHS["new"]) for ids in prompts]
