@@ -971,6 +971,7 @@ def _generate(options, progress: Progress) -> int:
         _uses_engine(options),
     )
     shape = shapes[0]
+    generation.check_states(per_launch, shape)
     new = min(
         generation.check_prompt(
             prompt,

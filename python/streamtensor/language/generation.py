@@ -95,6 +95,14 @@ def check_per_launch(tokens: int, argmax: bool) -> None:
         )
 
 
+def check_states(per_launch: int, shape: StepShape) -> None:
+    if per_launch > 1 and shape.state_keys:
+        raise Error(
+            f"--tokens-per-launch {per_launch}: a recurrent state passes from launch to launch",
+            "accepted is 1",
+        )
+
+
 class Launcher:
     """Launches of a design for one sequence, or for a batch of aligned sequences."""
 
@@ -107,12 +115,7 @@ class Launcher:
         per_launch: maximum steps per launch, if the design selects the tokens.
         """
         check_per_launch(per_launch, shape.argmax)
-        if per_launch > 1 and shape.state_keys:
-            raise Error(
-                f"--tokens-per-launch {per_launch}: a recurrent state is handed on from launch to "
-                "launch",
-                "accepted is 1",
-            )
+        check_states(per_launch, shape)
         self.design, self.shape, self.chunk, self.per_launch = (
             design,
             shape,
