@@ -256,6 +256,17 @@ static void drop_taps(
 	}
 }
 
+/* Memory ports beside those of other weights; a channel of memory fills one. */
+static int ports_of_dense(
+        const struct pass_context *context, const struct fold_stage *stage, int stages)
+{
+	const struct platform *platform = context->platform;
+	int64_t ports = platform->ports - choice_count(&context->choices, CHOICE_RESERVED_PORTS);
+	for (int i = 0; i < stages; i++)
+		ports -= stage[i].products && !stage[i].dense;
+	return (int)(ports < platform->channels ? ports : platform->channels);
+}
+
 bool fold_convolutions(struct pass_context *context, struct module *module)
 {
 	struct block *body = module_main(module)->region[0];
@@ -276,7 +287,8 @@ bool fold_convolutions(struct pass_context *context, struct module *module)
 		return true;
 	struct fold_budget budget = { .dsp = choice_resolve(
 		                              &context->choices, context->platform, CHOICE_DSP),
-		.port_bits = context->platform->port_bits };
+		.port_bits = context->platform->port_bits,
+		.ports = ports_of_dense(context, stage, folded.count) };
 	choose_fold_rates(module->arena, stage, folded.count, budget);
 	choose_fold_memory(module->arena, context->platform, folded, stage,
 	        choice_resolve(&context->choices, context->platform, CHOICE_ON_CHIP));

@@ -20,7 +20,7 @@ struct memory_choices { /* of a kernel; zero: it has no weights that pixels shar
 	double together[NEEDS];
 	double reads; /* of a weight from memory with blocks, in a launch */
 	bool in_blocks;
-	double load; /* cycles in which a port brings all weights */
+	double load; /* cycles in which the ports that its words fill bring all weights */
 };
 
 struct buffer_word { /* parts of it, each in a bank of its own, and lanes of a part */
@@ -155,8 +155,10 @@ static void count_needs(struct memory_search *s, int stage, int *loop)
 	struct buffer_word term = { 1, rate->simd };
 	struct buffer_word lane = { 1, rate->pe };
 	add_buffer(s, weight, 1, product, choices->whole);
-	choices->load = (double)type_elements(weight->type) *
-	        (double)type_bits(type_scalar(weight->type)) / (double)s->platform->port_bits;
+	double bits = (double)type_bits(type_scalar(weight->type));
+	double words = (double)(rate->pe * rate->simd) * bits / (double)s->platform->port_bits;
+	choices->load = (double)type_elements(weight->type) * bits /
+	        (double)s->platform->port_bits / fmax(1, words);
 	if (rate->unrolled)
 		return;
 	const struct value *last = set_block(s, folded);

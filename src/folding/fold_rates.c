@@ -1,5 +1,6 @@
 /* Chooses lanes and terms of all stages of a pipeline together (fold_rates.h). */
 #include "folding/fold_rates.h"
+#include "folding/fold_channels.h"
 #include "schedule/kernel_schedule.h"
 #include <stdlib.h>
 
@@ -32,23 +33,26 @@ static double cycles_of(const struct fold_stage *stage)
 	return stage->windows && cycles < words ? words : cycles;
 }
 
-/* Ascending divisors of a number, each of which divides the next, so that neighbouring stages can
- * cast. */
+/* Ascending divisors of a number, those within a word. */
 static int list_widths(int64_t extent, int64_t width[WIDTHS_MOST])
 {
 	int count = 0;
-	int64_t rest = extent;
-	width[count++] = 1;
-	for (int64_t factor = 2; rest > 1; factor++) {
-		if (factor * factor > rest)
-			factor = rest;
-		for (; rest % factor == 0; rest /= factor, count++)
-			width[count] = width[count - 1] * factor;
-	}
+	for (int64_t lanes = 1; lanes <= extent && lanes <= WORD_BITS; lanes++)
+		if (extent % lanes == 0 && count < WIDTHS_MOST - FOLD_TAPS)
+			width[count++] = lanes;
 	return count;
 }
 
-static struct fold_words list_words(struct arena *arena, const struct fold_stage *stage)
+/* Does the stage have such words?  Those of dense weights fill memory ports, or parts of one. */
+static bool is_word(const struct fold_stage *stage, int64_t port_bits)
+{
+	int64_t bits = stage->pe * stage->simd * stage->bits;
+	return bits <= WORD_BITS &&
+	        (!stage->dense || port_bits % bits == 0 || bits % port_bits == 0);
+}
+
+static struct fold_words list_words(
+        struct arena *arena, const struct fold_stage *stage, int64_t port_bits)
 {
 	int64_t lanes[WIDTHS_MOST];
 	int64_t terms[WIDTHS_MOST];
@@ -56,7 +60,8 @@ static struct fold_words list_words(struct arena *arena, const struct fold_stage
 	int term_widths = list_widths(stage->terms, terms);
 	int widths = term_widths + stage->taps;
 	for (int i = 0; i < stage->taps; i++)
-		terms[term_widths + i] = terms[term_widths + i - 1] * stage->tap[i];
+		terms[term_widths + i] =
+		        (i ? terms[term_widths + i - 1] : stage->terms) * stage->tap[i];
 	struct fold_words words = { .choice = ARENA_ARRAY(
 		                            arena, struct fold_stage, lane_widths * widths) };
 	for (int i = 0; i < lane_widths * widths; i++) {
@@ -67,7 +72,7 @@ static struct fold_words list_words(struct arena *arena, const struct fold_stage
 		choice->unrolled = i / lane_widths - term_widths + 1;
 		choice->unrolled = choice->unrolled > 0 ? choice->unrolled : 0;
 		choice->cycles = cycles_of(choice);
-		words.count += choice->pe * choice->simd * stage->bits <= WORD_BITS;
+		words.count += is_word(choice, port_bits);
 	}
 	return words;
 }
@@ -112,33 +117,64 @@ static int compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* Takes the quickest word of a dense stage that a port fills and the DSPs suffice for; returns the
- * DSPs that are left. */
-static int64_t widen_dense(
-        const struct fold_words *words, struct fold_stage *stage, struct fold_budget budget)
+/* Takes the quickest word of a dense stage that memory ports of so many bits fill and the DSPs
+ * suffice for; false: it has none that is quicker, or as quick for less. */
+static bool widen_dense(
+        const struct fold_words *words, struct fold_stage *stage, int64_t bits, int64_t *dsp)
 {
-	int64_t dsp = budget.dsp + stage_dsp(stage);
+	const struct fold_stage was = *stage;
+	int64_t most = *dsp + stage_dsp(stage);
 	for (int w = 0; w < words->count; w++) {
 		const struct fold_stage *choice = &words->choice[w];
-		bool fits = choice->pe * choice->simd * choice->bits <= budget.port_bits &&
-		        stage_dsp(choice) <= dsp;
+		bool fits = choice->pe * choice->simd * choice->bits <= bits &&
+		        stage_dsp(choice) <= most;
 		if (fits &&
 		        (choice->cycles < stage->cycles ||
 		                (choice->cycles <= stage->cycles &&
 		                        cost_of(choice) < cost_of(stage))))
 			*stage = *choice;
 	}
-	return dsp - stage_dsp(stage);
+	*dsp = most - stage_dsp(stage);
+	return stage->pe != was.pe || stage->simd != was.simd;
 }
 
-static void spend_rest(const struct fold_words *words, struct fold_stage *stage, int stages,
-        struct fold_budget budget)
+static int ports_of(const struct fold_stage *stage, int64_t port_bits)
 {
+	int64_t bits = stage->pe * stage->simd * stage->bits;
+	return bits > port_bits ? (int)(bits / port_bits) : 1;
+}
+
+/* The slowest dense stage that has not as many ports as help it; -1: there is none. */
+static int slowest_dense(const struct fold_stage *stage, int stages, const int *ports)
+{
+	int slowest = -1;
+	for (int i = 0; i < stages; i++)
+		if (ports[i] && (slowest < 0 || stage[i].cycles > stage[slowest].cycles))
+			slowest = i;
+	return slowest;
+}
+
+/* Dense stages read their weights as fast as they use them: each takes a memory port, and the
+ * slowest one further ports while there are some. */
+static void spend_rest(struct arena *arena, const struct fold_words *words,
+        struct fold_stage *stage, int stages, struct fold_budget budget)
+{
+	int *ports = ARENA_ARRAY(arena, int, stages); /* 0: more do not help */
 	for (int i = 0; i < stages; i++)
 		budget.dsp -= stage_dsp(&stage[i]);
 	for (int i = 0; i < stages; i++)
-		if (stage[i].dense && budget.dsp > 0)
-			budget.dsp = widen_dense(&words[i], &stage[i], budget);
+		if (stage[i].dense && budget.dsp > 0) {
+			widen_dense(&words[i], &stage[i], budget.port_bits, &budget.dsp);
+			ports[i] = ports_of(&stage[i], budget.port_bits);
+			budget.ports -= ports[i];
+		}
+	for (int i; (i = slowest_dense(stage, stages, ports)) >= 0;) {
+		int64_t bits = 2 * ports[i] * budget.port_bits;
+		bool wider = budget.dsp > 0 && ports[i] <= budget.ports &&
+		        widen_dense(&words[i], &stage[i], bits, &budget.dsp);
+		budget.ports -= wider ? ports[i] : 0;
+		ports[i] = wider ? 2 * ports[i] : 0;
+	}
 }
 
 void choose_fold_rates(
@@ -147,7 +183,7 @@ void choose_fold_rates(
 	struct fold_words *words = ARENA_ARRAY(arena, struct fold_words, stages + 1);
 	VEC(double) interval = { 0 };
 	for (int i = 0; i < stages; i++) {
-		words[i] = list_words(arena, &stage[i]);
+		words[i] = list_words(arena, &stage[i], budget.port_bits);
 		for (int w = 0; w < words[i].count; w++)
 			VEC_PUSH(arena, &interval, words[i].choice[w].cycles);
 	}
@@ -164,5 +200,5 @@ void choose_fold_rates(
 			low = middle + 1;
 	}
 	set_stages(words, stage, stages, interval.data[low], budget.dsp);
-	spend_rest(words, stage, stages, budget);
+	spend_rest(arena, words, stage, stages, budget);
 }

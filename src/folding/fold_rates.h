@@ -31,14 +31,14 @@ struct fold_stage {
 
 struct fold_budget {
 	int64_t dsp;
-	int64_t port_bits; /* of a memory port: a dense stage uses no more weights a cycle */
+	int64_t port_bits; /* of a memory port */
+	int ports;         /* for the weights that dense stages use in a cycle */
 };
 
 /* Sets PE and SIMD of all stages for the least interval whose DSPs are within the budget, of each
- * stage the fewest DSPs that keep it; the narrowest words where no interval is.  Exact for words
- * whose widths divide each other: with the interval fixed the stages are independent, so it is
- * found by bisection.  DSPs that are left make dense stages wider than the interval asks for, since
- * that shortens the latency of an image. */
+ * stage the fewest DSPs that keep it; the narrowest words where no interval is.  Exact, since with the interval fixed the stages are independent, so it is
+ * found by bisection.  DSPs and ports that are left make dense stages wider than the interval asks
+ * for, since that shortens the latency of an image. */
 void choose_fold_rates(
         struct arena *arena, struct fold_stage *stage, int stages, struct fold_budget budget);
 

@@ -193,6 +193,14 @@ static struct value *load_once(struct streams *s, const struct tensor_source *so
 	return words;
 }
 
+/* Can several ports bring the words, each a part of them?  One of several rows is cut in powers of
+ * two. */
+static bool is_cut_by_ports(const struct type *words, int ports)
+{
+	int64_t lanes = stream_lanes(words);
+	return !type_has_rows(words) || (ports > 1 && power_of_two_in(lanes, lanes) == lanes);
+}
+
 /* An operand of a register tile or a folded kernel: its loader sends the words that are not held on
  * chip, and a converter sends them as often as the kernel takes them. */
 static struct value *demand_tile_operand(struct streams *s, const struct op *old,
@@ -215,7 +223,8 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 	                            : tile_ports(stream_lanes(sent), type_bits(type_scalar(sent)));
 	/* what a folded kernel holds is filled before its first pixel comes; what it takes word by
 	 * word comes as fast as it takes it */
-	bool at_pace = sent == type && kernel_has_reduction(old->kernel) && !type_has_rows(sent);
+	bool at_pace =
+	        sent == type && kernel_has_reduction(old->kernel) && is_cut_by_ports(sent, ports);
 	if (has_folding(old) && at_pace)
 		return demand(s, emit_load(s, source, sent, ports), source->tensor, type);
 	if (has_folding(old)) {

@@ -7,6 +7,7 @@
  * Needs: demands. Guarantees: none is left. Exact. Ends: one walk over the streams. */
 #include "itensor/line_buffer.h"
 #include "converter/causal_buffer.h"
+#include "ir/affine.h"
 #include "streams/choose_drain_order.h"
 #include "streams/stream_builder.h"
 #include "streams/streams_passes.h"
@@ -79,6 +80,17 @@ static bool is_part(const struct type *words, const struct type *type)
 	return part;
 }
 
+/* The same order in words of so many lanes, by way of whole numbers of words of both widths where
+ * neither divides the other; NULL: it has no such words. */
+static const struct type *in_words(struct module *module, const struct type *type, int64_t lanes)
+{
+	int64_t have = stream_lanes(type);
+	int64_t all = have / common_divisor(have, lanes) * lanes;
+	if (have != all && lanes != all)
+		type = type_regroup(module, type, all);
+	return !type || stream_lanes(type) == lanes ? type : type_regroup(module, type, lanes);
+}
+
 /* The stream in the widest words of which the demanded tiles have several, as taps of a window: a
  * line buffer takes such words; NULL: it takes none. */
 static const struct type *words_of_taps(
@@ -87,8 +99,7 @@ static const struct type *words_of_taps(
 	const struct type *widest = NULL;
 	for (int r = 0; r < type->itensor->map.results; r++) {
 		int64_t lanes = stream_tile(type, r);
-		const struct type *words =
-		        lanes == stream_lanes(from) ? from : type_regroup(module, from, lanes);
+		const struct type *words = in_words(module, from, lanes);
 		if (words && is_part(words, type) && (!widest || lanes > stream_lanes(widest)))
 			widest = words;
 	}
@@ -124,11 +135,11 @@ static struct value *convert_to(const struct request *request, struct value *fro
 	const struct type *wider = NULL;
 	const struct type *taps = causal ? NULL : words_of_taps(module, from->type, type);
 	if (wide < wanted && !taps)
-		wider = causal ? grown(module, in, wanted) : type_regroup(module, in, wanted);
+		wider = causal ? grown(module, in, wanted) : in_words(module, in, wanted);
 	if (taps)
 		in = taps;
-	else if (wide > wanted && type_regroup(module, type, wide))
-		out = type_regroup(module, type, wide);
+	else if (wide > wanted && in_words(module, type, wide))
+		out = in_words(module, type, wide);
 	else if (wider)
 		in = wider;
 	/* a stream from outside a rolled layer is cast outside */

@@ -41,3 +41,21 @@ def test_layers_that_move_channels_are_stages(core_built, tmp_path):
     images = core.run_json("simulate", str(tmp_path / "design"))["images"]
     assert images["latency_cycles"] < 1.75 * 16 * 18 * 18
     assert 3 * images["interval_cycles"] < 2.5 * 16 * 18 * 18
+
+
+def test_dense_layers_read_weights_through_several_ports(core_built, tmp_path):
+    """A port brings 64 weights in a cycle at most. The convolution sends words that neither divide
+    those of the layer behind it nor are divided by them.
+    """
+    torch.manual_seed(0)
+    wide = nn.Conv2d(3, 12, 3, padding=1)
+    network = nn.Sequential(wide, nn.ReLU(), nn.Flatten(), nn.Linear(12 * 64, 1024)).eval()
+    image = torch.randn(1, 3, 8, 8)
+    exact = streamtensor.quantized(network, image, [image])
+    with streamtensor.compile(
+        network, image, quant="int8", calibration=[image], output=tmp_path / "design"
+    ) as design:
+        other = torch.randn(1, 3, 8, 8)
+        assert torch.equal(design(other), exact(other))
+    launch = core.run_json("simulate", str(tmp_path / "design"))
+    assert launch["cycles"] < 0.75 * 12 * 64 * 1024 / 64
