@@ -105,6 +105,8 @@ const struct pass passes[] = {
 	PASS(fold_convolutions, T, T, ORDER, "kernels",
 	        "convolutions of integers are a pipeline that passes images on pixel by pixel, of "
 	        "matched rates"),
+	PASS(order_windows, T, T, ORDER, "fused kernels",
+	        "pooling without overlap along the rows takes several windows of a word at once"),
 	PASS(choose_register_tiles, T, T, EXACT, "kernels",
 	        "contractions form several sums side by side, in blocks whose "
 	        "operands are held on chip"),

@@ -35,7 +35,8 @@ static bool add_digits(struct loop_digits *d, int64_t trip, int64_t stride)
 	int64_t inside = own[l] * d->from->loop[l].extent / stride;
 	if (trip <= inside)
 		return push_digit(d, trip, l, stride / own[l]);
-	return trip % inside == 0 && add_digits(d, trip / inside, stride * inside) &&
+	return own[l] * d->from->loop[l].extent % stride == 0 && trip % inside == 0 &&
+	        add_digits(d, trip / inside, stride * inside) &&
 	        push_digit(d, inside, l, stride / own[l]);
 }
 

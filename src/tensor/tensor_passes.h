@@ -14,4 +14,5 @@ bool defer_softmax_division(struct pass_context *context, struct module *module)
 bool online_softmax(struct pass_context *context, struct module *module);
 bool split_gathers(struct pass_context *context, struct module *module);
 bool split_epilogues(struct pass_context *context, struct module *module);
+bool order_windows(struct pass_context *context, struct module *module);
 #endif

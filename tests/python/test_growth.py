@@ -137,6 +137,29 @@ def test_one_operator_uses_the_memory_of_the_card(
         )
 
 
+def _pools(x, tall, rows):
+    return (
+        functional.max_pool2d(x, 2),
+        functional.avg_pool2d(torch.sin(x), (3, 2)),
+        functional.avg_pool2d(tall, 4) * 3,
+        functional.max_pool2d(x, (2, 1), (2, 1)).sum(1),
+        rows.view(3, 40, 8).prod(-1),
+    )
+
+
+def test_pools_take_words_of_several_windows(core_built, tmp_path):
+    """Of rows that make one word and several, which wait for the rows of their windows."""
+    torch.manual_seed(0)
+    image = torch.zeros(64, 64, 64)
+    inputs = torch.randn(2, 3, 18, 64), torch.randn(1, 2, 20, 68), torch.randn(3, 320)
+    with streamtensor.compile(Function(_pools), inputs, platform="u55c") as design:
+        found = design(*inputs)
+    for got, wanted in zip(found, _pools(*inputs), strict=True):
+        assert torch.allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    report = _design(Function(lambda x: functional.avg_pool2d(x, 2)), (image,), tmp_path)
+    assert report["cycles"]["simulated"] < image.numel() / 32
+
+
 def _normed(x, row):
     return functional.layer_norm(x, x.shape[1:]) + row
 
