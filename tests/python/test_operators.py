@@ -69,7 +69,55 @@ def filtered(x):
     return torch.fft.irfft(spectrum / (spectrum.conj() + 3), n=6)
 
 
+class Chosen(nn.Module):
+    """Elements under masks of a buffer, of a constant and of counters."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.tensor([True, False, True, True]))
+        self.constant = (torch.tensor([0, 2, 0, 1, 0, 0]) > 0,)
+
+    def forward(self, x):
+        above = torch.ones(4, 6).triu(1).bool()
+        return (
+            x[self.mask],
+            x[~self.mask, 1],
+            x[:, self.constant[0]],
+            (x + 1)[above],
+            x.masked_select(above.logical_not()),
+            above.nonzero(),
+            x[self.mask & ~self.mask],
+        )
+
+
+def aligned(scores, labels, lengths):
+    found = F.ctc_loss(scores.log_softmax(-1), labels, (5, 4), lengths, reduction="none")
+    return found, F.ctc_loss(scores.log_softmax(-1), labels, (5, 4), (3, 1), zero_infinity=True)
+
+
 ROWS = {
+    "known to PyTorch": [
+        (Chosen(), MATRIX),
+        (aligned, (5, 2, 4), torch.tensor([[1, 2, 2], [3, 1, 0]]), torch.tensor([2, 2])),
+        (lambda x, y: F.gaussian_nll_loss(x, y, y.abs(), full=True), MATRIX, MATRIX),
+        (
+            torch.gcd,
+            torch.tensor([12, -18, 0, 7, 2**30, 0], dtype=torch.int32),
+            torch.tensor([18, 27, -5, 0, 2**20, 0], dtype=torch.int32),
+        ),
+        (
+            lambda x, at: [
+                F.grid_sample(x, at, mode, padding, align_corners=align)
+                for mode, padding, align in (
+                    ("bilinear", "zeros", False),
+                    ("bilinear", "reflection", True),
+                    ("nearest", "border", False),
+                )
+            ],
+            (1, 2, 3, 2, 4),
+            (1, 2, 2, 1, 3),
+        ),
+    ],
     "labels": [
         (
             lambda x, labels: [
@@ -342,6 +390,18 @@ def test_angles_of_other_types_are_of_pytorchs(function, inputs, core_built):
         ),
         (lambda x: x.topk(3), (2, 50257), "the module sorts 50257 numbers", "argmax"),
         (torch.fft.rfft, MATRIX, "the module gives complex numbers", "view_as_real"),
+        (
+            lambda x: x[torch.rand(4) > 0.5],
+            MATRIX,
+            "aten.index.Tensor gives as many numbers as its inputs' values say",
+            "shapes that are known",
+        ),
+        (
+            lambda x: x[torch.zeros(4).fill_(1).bool()],
+            MATRIX,
+            "aten.index.Tensor gives as many numbers as its inputs' values say",
+            "shapes that are known",
+        ),
         (
             lambda x: x.nonzero(),
             MATRIX,

@@ -33,6 +33,7 @@ from . import (
     decompose,
     filled_tensors,
     integer_results,
+    known_values,
     layer_names,
     narrow_integers,
     repeated_steps,
@@ -105,18 +106,26 @@ class Lowered:
 class _Functional(torch.nn.Module):
     """`module` with its parameters and buffers as a second list of arguments."""
 
-    def __init__(self, module: torch.nn.Module, names: Sequence[str], form: call_form.Arguments):
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        weights: dict[str, torch.Tensor],
+        form: call_form.Arguments,
+    ):
         super().__init__()
         # in a tuple, so that torch.export does not find the parameters
-        self._untracked = (module, tuple(names), form)
+        self._untracked = (module, weights, form)
         # what the module itself asks of its exported graph
         self.check_export = getattr(module, "check_export", None)
 
     def forward(self, inputs: list, weights: list):
-        module, names, form = self._untracked
+        module, values, form = self._untracked
+        for traced, value in zip(weights, values.values()):
+            if value.dtype == torch.bool:
+                known_values.keep_value(traced, value)
         with layer_names.told(module):
             return torch.func.functional_call(
-                module, dict(zip(names, weights)), form.filled(inputs)
+                module, dict(zip(values, weights)), form.filled(inputs)
             )
 
 
@@ -147,7 +156,7 @@ def lower(
     ]
     # complex ones are constants, whose parts are apart
     weights = {name: value for name, value in weights.items() if not value.is_complex()}
-    function = _Functional(module, list(weights), call_form.Arguments.of(inputs))
+    function = _Functional(module, weights, call_form.Arguments.of(inputs))
     return lower_function(function, tensors, ports, weights, results, attributes, prefix)
 
 

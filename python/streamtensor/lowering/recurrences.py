@@ -38,16 +38,9 @@ def _relu(x, h, w):
     return (torch.relu(F.linear(h, w) + x),)
 
 
-# what a step computes of a row of the inputs, of the states and of the weights: the new states, of
-# which the first is the row of the result; and the number of states
-_STEPS = {
-    "lstm": (_lstm, 2, "x h c w"),
-    "projected_lstm": (_lstm, 2, "x h c w projection"),
-    "gru": (_gru, 1, "x h w bias"),
-    "unbiased_gru": (_gru, 1, "x h w"),
-    "rnn_tanh": (_tanh, 1, "x h w"),
-    "rnn_relu": (_relu, 1, "x h w"),
-}
+# by name: what a step computes of a row of the inputs, of the states and of the weights: the new
+# states, of which the first is the row of the result; the number of states; and the operands
+_STEPS = {}
 
 
 def _run(name: str, rows, *rest):
@@ -65,8 +58,9 @@ def _shapes(name: str, rows, *rest):
     return rows.new_empty([rows.shape[0], *states[0].shape]), *map(torch.empty_like, states)
 
 
-def _define(name: str) -> None:
-    _, count, operands = _STEPS[name]
+def define(name: str, step, count: int, operands: str) -> None:
+    """An operator of the library: `count` states, which stand behind the rows."""
+    _STEPS[name] = step, count, operands
     taken = ", ".join(f"Tensor {each}" for each in operands.split())
     library.define(f"{name}({taken}) -> ({', '.join(['Tensor'] * (count + 1))})")
     library.impl(name, lambda *tensors: _run(name, *tensors), "CompositeExplicitAutograd")
@@ -75,8 +69,12 @@ def _define(name: str) -> None:
     )
 
 
-for _name in _STEPS:
-    _define(_name)
+define("lstm", _lstm, 2, "x h c w")
+define("projected_lstm", _lstm, 2, "x h c w projection")
+define("gru", _gru, 1, "x h w bias")
+define("unbiased_gru", _gru, 1, "x h w")
+define("rnn_tanh", _tanh, 1, "x h w")
+define("rnn_relu", _relu, 1, "x h w")
 
 
 def _layers(operator, input, states, params, per_layer, bidirectional, batch_first):
@@ -108,25 +106,25 @@ def _inputs(rows, weight, biases, reverse: bool):
 def _one_lstm(rows, states, params, reverse, biased):
     own, weight, *rest = params
     biases, projection = rest[: 2 * biased], rest[2 * biased :]
-    operator = _library_op("projected_lstm" if projection else "lstm")
+    operator = library_operator("projected_lstm" if projection else "lstm")
     return operator(_inputs(rows, own, biases, reverse), *states, weight, *projection)
 
 
 def _one_gru(rows, states, params, reverse, biased):
     own, weight, *biases = params
-    operator = _library_op("gru" if biased else "unbiased_gru")
+    operator = library_operator("gru" if biased else "unbiased_gru")
     return operator(_inputs(rows, own, biases[:1], reverse), *states, weight, *biases[1:])
 
 
 def _one_rnn(kind: str):
     def one(rows, states, params, reverse, biased):
         own, weight, *biases = params
-        return _library_op(kind)(_inputs(rows, own, biases, reverse), *states, weight)
+        return library_operator(kind)(_inputs(rows, own, biases, reverse), *states, weight)
 
     return one
 
 
-def _library_op(name: str):
+def library_operator(name: str):
     return getattr(torch.ops.streamtensor, name).default
 
 

@@ -8,12 +8,23 @@ import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.overrides import TorchFunctionMode
 
+from . import known_values, traced_losses
+
 
 class Traced(TorchFunctionMode):
     """Calls the functions of this file in place of PyTorch's."""
 
+    def __init__(self):
+        super().__init__()
+        self._calls = known_values.Calls()
+
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        return _TRACED.get(function, function)(*args, **(kwargs or {}))
+        options = kwargs or {}
+        if function in _SELECTING:
+            return _SELECTING[function](self._calls, function, *args, **options)
+        result = _TRACED.get(function, function)(*args, **options)
+        self._calls.keep(function, args, options, result)
+        return result
 
 
 def _bincount(x, weights=None, minlength=0):
@@ -58,25 +69,61 @@ def _sym_max(one, other):
     return other if statically_known_true(other >= one) else torch.sym_max(one, other)
 
 
-def _getitem(x, index):
+def _getitem(calls, function, x, index):
     """Lists of numbers become tensors with values; PyTorch makes them where x is, as on meta."""
-    parts = index if isinstance(index, tuple) else (index,)
-    made = tuple(
-        torch.tensor(part)
-        if isinstance(part, list) and part and all(isinstance(each, int) for each in part)
-        else part
-        for part in parts
-    )
-    return x[made if isinstance(index, tuple) else made[0]]
+    made = []
+    for part in index if isinstance(index, tuple) else (index,):
+        places = _places(calls, part) if _is_mask(part) else None
+        if places is not None:
+            made += places
+        elif isinstance(part, list) and part and all(isinstance(each, int) for each in part):
+            made.append(torch.tensor(part))
+        else:
+            made.append(part)
+    return function(x, tuple(made) if isinstance(index, tuple) or len(made) > 1 else made[0])
+
+
+def _is_mask(part) -> bool:
+    return isinstance(part, torch.Tensor) and part.dtype == torch.bool and part.ndim > 0
+
+
+def _places(calls, x) -> list | None:
+    places = calls.places(x)
+    if places is None:
+        return None
+    return [torch.tensor(each, dtype=torch.int64) for each in places]
+
+
+def _nonzero(calls, function, x, *, as_tuple=False):
+    places = _places(calls, x) if x.ndim else None
+    if places is None:
+        return function(x, as_tuple=as_tuple)
+    return tuple(places) if as_tuple else torch.stack(places, 1)
+
+
+def _masked_select(calls, function, x, mask):
+    places = _places(calls, mask)
+    if places is None or x.shape != mask.shape:
+        return function(x, mask)
+    return x[tuple(places)]
 
 
 _TRACED = {
-    torch.Tensor.__getitem__: _getitem,
     torch.sym_max: _sym_max,
     torch.bincount: _bincount,
     torch.Tensor.bincount: _bincount,
     torch.cov: _cov,
     torch.Tensor.cov: _cov,
+    torch.nn.functional.gaussian_nll_loss: traced_losses.gaussian_nll_loss,
+    torch.nn.functional.ctc_loss: traced_losses.ctc_loss,
+    torch.ctc_loss: traced_losses.ctc_loss,
     torch.corrcoef: _corrcoef,
     torch.Tensor.corrcoef: _corrcoef,
+}
+_SELECTING = {
+    torch.Tensor.__getitem__: _getitem,
+    torch.nonzero: _nonzero,
+    torch.Tensor.nonzero: _nonzero,
+    torch.masked_select: _masked_select,
+    torch.Tensor.masked_select: _masked_select,
 }
