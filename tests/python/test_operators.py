@@ -79,7 +79,11 @@ class Chosen(nn.Module):
 
     def forward(self, x):
         above = torch.ones(4, 6).triu(1).bool()
+        written = x.clone()
+        written[self.mask] = x[:3] * 2
+        written[:, self.constant[0]] = 1.0
         return (
+            written,
             x[self.mask],
             x[~self.mask, 1],
             x[:, self.constant[0]],
@@ -90,15 +94,29 @@ class Chosen(nn.Module):
         )
 
 
-def aligned(scores, labels, lengths):
-    found = F.ctc_loss(scores.log_softmax(-1), labels, (5, 4), lengths, reduction="none")
+MASK = torch.tensor([True, False, True, True])
+
+
+def written_mask(x):
+    MASK[:2].logical_not_()
+    return x[MASK]
+
+
+def aligned(scores, labels, steps, lengths):
+    found = F.ctc_loss(scores.log_softmax(-1), labels, steps, lengths, reduction="none")
     return found, F.ctc_loss(scores.log_softmax(-1), labels, (5, 4), (3, 1), zero_infinity=True)
 
 
 ROWS = {
     "known to PyTorch": [
         (Chosen(), MATRIX),
-        (aligned, (5, 2, 4), torch.tensor([[1, 2, 2], [3, 1, 0]]), torch.tensor([2, 2])),
+        (
+            aligned,
+            (5, 2, 4),
+            torch.tensor([[1, 2, 2], [3, 1, 0]]),
+            torch.tensor([5, 4]),
+            torch.tensor([2, 2]),
+        ),
         (lambda x, y: F.gaussian_nll_loss(x, y, y.abs(), full=True), MATRIX, MATRIX),
         (
             torch.gcd,
@@ -392,6 +410,12 @@ def test_angles_of_other_types_are_of_pytorchs(function, inputs, core_built):
         (torch.fft.rfft, MATRIX, "the module gives complex numbers", "view_as_real"),
         (
             lambda x: x[torch.rand(4) > 0.5],
+            MATRIX,
+            "aten.index.Tensor gives as many numbers as its inputs' values say",
+            "shapes that are known",
+        ),
+        (
+            written_mask,
             MATRIX,
             "aten.index.Tensor gives as many numbers as its inputs' values say",
             "shapes that are known",

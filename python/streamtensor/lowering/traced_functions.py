@@ -21,8 +21,9 @@ class Traced(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         options = kwargs or {}
         if function in _SELECTING:
-            return _SELECTING[function](self._calls, function, *args, **options)
-        result = _TRACED.get(function, function)(*args, **options)
+            result = _SELECTING[function](self._calls, function, *args, **options)
+        else:
+            result = _TRACED.get(function, function)(*args, **options)
         self._calls.keep(function, args, options, result)
         return result
 
@@ -70,6 +71,16 @@ def _sym_max(one, other):
 
 
 def _getitem(calls, function, x, index):
+    return function(x, _listed(calls, index))
+
+
+def _setitem(calls, function, x, index, value):
+    """One number under a mask is chosen, not scattered."""
+    several = isinstance(value, torch.Tensor) and value.ndim > 0
+    return function(x, _listed(calls, index) if several else index, value)
+
+
+def _listed(calls, index):
     """Lists of numbers become tensors with values; PyTorch makes them where x is, as on meta."""
     made = []
     for part in index if isinstance(index, tuple) else (index,):
@@ -80,7 +91,7 @@ def _getitem(calls, function, x, index):
             made.append(torch.tensor(part))
         else:
             made.append(part)
-    return function(x, tuple(made) if isinstance(index, tuple) or len(made) > 1 else made[0])
+    return tuple(made) if isinstance(index, tuple) or len(made) > 1 else made[0]
 
 
 def _is_mask(part) -> bool:
@@ -122,6 +133,7 @@ _TRACED = {
 }
 _SELECTING = {
     torch.Tensor.__getitem__: _getitem,
+    torch.Tensor.__setitem__: _setitem,
     torch.nonzero: _nonzero,
     torch.Tensor.nonzero: _nonzero,
     torch.masked_select: _masked_select,

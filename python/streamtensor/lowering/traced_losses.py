@@ -22,7 +22,7 @@ def gaussian_nll_loss(x, target, var, full=False, eps=1e-6, reduction="mean"):
         if var.shape != x.shape and var.shape == x.shape[:-1]:
             var = var.unsqueeze(-1)
         warnings.warn(
-            "streamtensor: gaussian_nll_loss takes negative variances for eps", stacklevel=2
+            "streamtensor: gaussian_nll_loss takes eps for a negative variance", stacklevel=2
         )
         var = var.clamp(min=eps)
     else:
