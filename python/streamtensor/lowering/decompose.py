@@ -13,9 +13,7 @@ import torch
 from torch.utils import _pytree
 
 from . import (
-    common_divisors,
     elementwise_decompositions,
-    grid_sampling,
     number_decompositions,
     operator_decompositions,
     recurrences,
@@ -41,8 +39,6 @@ def table() -> dict:
         **spatial_decompositions.table(),
         **sort_scatter_decompositions.table(),
         **recurrences.table(),
-        **common_divisors.table(),
-        **grid_sampling.table(),
         torch.ops.aten.cumsum.default: _cumsum,
         torch.ops.aten.gelu.default: _gelu,
         torch.ops.aten.constant_pad_nd.default: _pad,

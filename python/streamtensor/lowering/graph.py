@@ -33,7 +33,6 @@ from . import (
     decompose,
     filled_tensors,
     integer_results,
-    known_values,
     layer_names,
     narrow_integers,
     repeated_steps,
@@ -122,7 +121,7 @@ class _Functional(torch.nn.Module):
         module, values, form = self._untracked
         for traced, value in zip(weights, values.values()):
             if value.dtype == torch.bool:
-                known_values.keep_value(traced, value)
+                traced_functions.keep_value(traced, value)
         with layer_names.told(module):
             return torch.func.functional_call(
                 module, dict(zip(values, weights)), form.filled(inputs)

@@ -7,7 +7,7 @@ import struct
 
 import torch
 
-from . import bit_views
+from . import bit_views, recurrences
 
 _aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)
@@ -70,6 +70,8 @@ def table() -> dict:
         _aten.pow.Tensor_Tensor: _pow,
         _aten.pow.Scalar: _pow,
         _aten._to_copy.default: _to_copy,
+        _aten.gcd.default: _gcd,
+        _aten.lcm.default: _lcm,
         **_shifts(),
         **{op: _compared_as_half(op) for op in _comparisons()},
     }
@@ -431,3 +433,38 @@ def _to_copy(x, *, dtype=None, **options):
     wide = x if x.dtype == torch.float64 else x.float()
     within = torch.where(wide < 2.0 ** (torch.iinfo(dtype).bits - 1), wide, -math.inf)
     return torch.ops.prims.convert_element_type(within, dtype)
+
+
+def _divisor_step(one, a, b, twos):
+    """Takes a bit from one of the numbers at least."""
+    a_is_odd, b_is_odd = (a & 1) != 0, (b & 1) != 0
+    both, apart = a_is_odd & b_is_odd, a - b
+    is_larger = apart >= 0
+    half_a = torch.where(both & is_larger, apart, a) >> 1
+    half_b = torch.where(both & ~is_larger, -apart, b) >> 1
+    return (
+        torch.where(both & is_larger | ~a_is_odd, half_a, a),
+        torch.where(both & ~is_larger | ~b_is_odd, half_b, b),
+        torch.where(a_is_odd | b_is_odd, twos, twos + one),
+    )
+
+
+recurrences.define("gcd", _divisor_step, 3, "one a b twos")
+
+
+def _gcd(x, y):
+    """Stein's loop, which needs no divider: one of the numbers is 0 when all bits are taken."""
+    kind = torch.result_type(x, y)
+    a, b = torch.broadcast_tensors(*(torch.abs(each.to(kind)) for each in (x, y)))
+    steps = torch.ones((2 * torch.iinfo(kind).bits - 2, 1), dtype=kind)
+    rows = [each.reshape(-1) for each in (a, b, torch.zeros_like(a))]
+    _, a, b, twos = recurrences.library_operator("gcd")(steps, *rows)
+    return ((a | b) << twos).reshape(torch.broadcast_shapes(x.shape, y.shape))
+
+
+def _lcm(x, y):
+    kind = torch.result_type(x, y)
+    x, y = x.to(kind), y.to(kind)
+    divisor = torch.gcd(x, y)
+    part = torch.div(x, torch.where(divisor == 0, 1, divisor), rounding_mode="trunc")
+    return torch.abs(part * y)
