@@ -161,7 +161,7 @@ def test_numbers_that_are_read_from_tensors(core_built):
         total, most = x.sum().item(), x.max().item()
         place = (x.sum() < 9).long().item()
         torch._check(place >= 0)
-        picked = x.select(0, place - 1), torch.arange(place, place + 3) * 2
+        picked = x.select(0, place - 2), torch.arange(place, place + 3) * 2
         return x * total, x.clamp(max=x[0, 0].item()), torch.full((3,), most), most * 2 + 1, picked
 
     check(function, X)
