@@ -36,9 +36,9 @@ struct fold_budget {
 };
 
 /* Sets PE and SIMD of all stages for the least interval whose DSPs are within the budget, of each
- * stage the fewest DSPs that keep it; the narrowest words where no interval is.  Exact, since with the interval fixed the stages are independent, so it is
- * found by bisection.  DSPs and ports that are left make dense stages wider than the interval asks
- * for, since that shortens the latency of an image. */
+ * stage the fewest DSPs that keep it; the narrowest words where no interval is.  Exact, since with
+ * the interval fixed the stages are independent, so it is found by bisection.  DSPs and ports that
+ * are left make dense stages wider than the interval asks for: an image is sooner through. */
 void choose_fold_rates(
         struct arena *arena, struct fold_stage *stage, int stages, struct fold_budget budget);
 
