@@ -104,6 +104,10 @@ struct body {
 	struct node *node;
 };
 
+/* Cycles between iterations of a kernel without loops, which has one: so its operations share
+ * operators. */
+enum { SCALAR_INTERVAL = 32 };
+
 struct kernel {
 	const char *name; /* unique in the module, an identifier */
 	int loops;

@@ -297,13 +297,13 @@ static int64_t interval_with(struct lane_search *s, const struct lane_choice *ch
 
 /* --- operators */
 
-enum { LANE_LUT = 400 }; /* addresses and conditions of a lane, about */
+enum { ACCESS_LUT = 250 }; /* addresses and conditions of an access in a lane, about */
 
 /* Operators of a nest, whose loops run one after the other: of each kind as many as the loop takes
  * that takes most. */
 struct nest_units {
 	int64_t count[OP_COUNT][2]; /* of other types, of double */
-	int64_t lanes;
+	int64_t accesses;           /* at once */
 };
 
 static int64_t all_lanes(const struct lane_choice *choice)
@@ -381,11 +381,14 @@ static void add_units(const struct raising *r, const struct poly_leaf *leaf,
 static struct nest_units with_lanes(const struct raising *r, const struct nest_units *units,
         const struct poly_leaf *leaf, const struct lane_choice *choice)
 {
-	int64_t lanes = all_lanes(choice);
 	int64_t interval = choice->interval ? choice->interval : 1;
-	struct nest_units own = { .lanes = lanes > units->lanes ? lanes : units->lanes };
-	for (const struct poly_leaf *part = leaf; part; part = part->next)
+	struct nest_units own = { .accesses = 0 };
+	for (const struct poly_leaf *part = leaf; part; part = part->next) {
 		add_units(r, part, choice, &own);
+		own.accesses +=
+		        all_lanes(choice) * (1 + r->program.statement[part->statement].reads);
+	}
+	own.accesses = own.accesses > units->accesses ? own.accesses : units->accesses;
 	for (int code = 0; code < OP_COUNT; code++)
 		for (int wide = 0; wide < 2; wide++) {
 			int64_t *count = &own.count[code][wide];
@@ -399,7 +402,7 @@ static struct nest_units with_lanes(const struct raising *r, const struct nest_u
 static struct resources cost_of(const struct raising *r, const struct nest_units *units)
 {
 	struct module *module = r->module;
-	struct resources sum = { .lut = LANE_LUT * units->lanes };
+	struct resources sum = { .lut = ACCESS_LUT * units->accesses };
 	for (int code = 0; code < OP_COUNT; code++)
 		for (int wide = 0; wide < 2; wide++) {
 			int64_t count = units->count[code][wide];
@@ -817,6 +820,8 @@ static int64_t share_of(const struct raising *r, int group)
 	for (int i = 0; i < r->readers; i++) {
 		int statement = r->instance[i].statement;
 		int64_t dsp = dsp_of(r, statement);
+		if (!raise_statement(r, i)->dims)
+			dsp = (dsp + SCALAR_INTERVAL - 1) / SCALAR_INTERVAL;
 		double work = (double)dsp;
 		for (int d = 0; d < raise_statement(r, i)->dims; d++)
 			work *= (double)(r->flow[i].high[d] - r->flow[i].low[d] + 1);

@@ -89,9 +89,6 @@ bool schedule_is_dynamic_buffered(
  * double-buffered, so that the pipeline never drains. */
 int64_t sum_buffers(const struct op *op);
 int schedule_interval(const struct kernel *kernel, const struct schedule *schedule, int latency);
-/* Cycles between iterations of a kernel without loops, which has one: so its operations share
- * operators. */
-enum { SCALAR_INTERVAL = 32 };
 /* Are results of the kernel interleaved, because its terms have to be added in their order? Those
  * of language models are where a launch is one token. */
 bool schedule_needs_interleaving(const struct op *op);

@@ -56,6 +56,33 @@ void f(float m[256], const float x[256][256])
 	}
 }
 """
+# each value from nine neighbours, new ones among them
+NEIGHBOURS = """
+void f(float A[200][200])
+{
+	for (int t = 0; t < 20; t++)
+		for (int i = 1; i < 199; i++)
+			for (int j = 1; j < 199; j++)
+				A[i][j] = (A[i - 1][j - 1] + A[i - 1][j] + A[i - 1][j + 1] +
+					A[i][j - 1] + A[i][j] + A[i][j + 1] + A[i + 1][j - 1] +
+					A[i + 1][j] + A[i + 1][j + 1]) * 0.125f;
+}
+"""
+# rows that remember two values
+FILTER = """
+void f(float a, float y[64][64], const float x[64][64])
+{
+	float b = powf(2.0f, -a);
+	for (int i = 0; i < 64; i++) {
+		float before = 0, last = 0;
+		for (int j = 0; j < 64; j++) {
+			y[i][j] = x[i][j] + b * last + a * before;
+			before = last;
+			last = y[i][j];
+		}
+	}
+}
+"""
 PRAGMAS = """
 #define LANES 4
 enum {{ BANKS = 8 }};
@@ -147,6 +174,23 @@ def test_what_is_the_same_in_all_lanes_takes_one_operator(core_built, tmp_path):
 def test_sums_in_the_order_of_c_are_interleaved(core_built, tmp_path):
     report = report_of(tmp_path, COLUMNS, "--kernel-dsp", "4")
     assert [row["ii"] for row in report["loops"] if len(row["loops"]) == 2] == [1]
+
+
+def test_lanes_that_wait_for_words_share_operators(core_built, tmp_path):
+    report = report_of(tmp_path, NEIGHBOURS)
+    (row,) = report["loops"]
+    # nine words an iteration are more than the copies of A that have room give in a cycle
+    assert 1 < row["ii"] < 9 and report["resources"]["dsp"] <= 220
+    assert max(row["unrolled"]) > row["ii"]
+
+
+def test_copies_take_no_cycles_and_scalars_few_operators(core_built, tmp_path):
+    words = ("--platform", "u280", "--kernel-dsp", "60", "--max-dsp", "60")
+    report = report_of(tmp_path, "#include <math.h>\n" + FILTER, *words)
+    # a loop over the rows, not three, for each of 64 columns: the others have 35 thousand LUTs;
+    # a power of pipelined operators takes 360 DSPs
+    assert report["resources"]["lut"] < 28_000 and report["cycles"]["model"] < 6_900
+    assert report["resources"]["dsp"] <= 60
 
 
 @pytest.mark.parametrize("factor, lanes", [("LANES", 4), ("(LANES / 4)", 1), ("BANKS", 8)])
