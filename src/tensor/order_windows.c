@@ -3,8 +3,8 @@
  * After:  loops c, i, k, j, l in this order: a word has the l of several j, a small tree for each
  * Windows follow one another along the row without a gap, and do not overlap there; the sums of
  * the words of a row wait for its other rows.
- * Needs: fused kernels. Guarantees: such a kernel of real numbers is ordered. Reassociating: the terms of a row
- * are added up first. Ends: each kernel is visited once. */
+ * Needs: fused kernels. Guarantees: such a kernel of real numbers is ordered.
+ * Reassociating: the terms of a row are added up first. Ends: each kernel is visited once. */
 #include "base/number.h"
 #include "ir/kernel_edit.h"
 #include "ir/workload.h"
@@ -35,8 +35,8 @@ static bool is_pooling(const struct op *op, int *row, int *window)
 	int term;
 	if (!kernel || op->operands != 1 || kernel->scan || kernel->ordered ||
 	        kernel->tile_outermost || !kernel_has_reduction(kernel) ||
-	        workload_of(op) != WORKLOAD_NONE || !type_is_real(kernel->type) || !access_is_plain(&kernel->operand[0]) ||
-	        kernel_combine(kernel, &term) == OP_NONE ||
+	        workload_of(op) != WORKLOAD_NONE || !type_is_real(kernel->type) ||
+	        !access_is_plain(&kernel->operand[0]) || kernel_combine(kernel, &term) == OP_NONE ||
 	        body_uses_counters(&kernel->update) || body_uses_counters(&kernel->post))
 		return false;
 	for (int l = 0; l < kernel->loops; l++)
@@ -91,7 +91,8 @@ static void order_loops(struct module *module, struct op *op, int row, int windo
 	int *order = ARENA_ARRAY(module->arena, int, kernel->loops + 1);
 	int placed = outer_loops(kernel, row, order);
 	int last = placed ? order[placed - 1] : -1;
-	bool splits = last >= 0 && kernel_split_loop(module, op, last, rows_together(kernel, row, last));
+	bool splits =
+	        last >= 0 && kernel_split_loop(module, op, last, rows_together(kernel, row, last));
 	if (splits) {
 		row += row > last;
 		window += window > last;
