@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from streamtensor import cli
 from streamtensor.errors import Error
 from streamtensor.language import decoder_layers, generation, model_module, models, reference
 from streamtensor.language.decoder_step import StepShape
@@ -225,15 +226,21 @@ LONG_TEXTS = dict(
 )
 
 
-def test_a_long_context_has_the_frequencies_of_long_texts(tmp_path):
+def _saved(folder, **changes):
+    """A model of one layer, saved in a folder."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    entries = {**SMALL, "rope_parameters": LONG_TEXTS, "num_hidden_layers": 1}
     ends = dict(bos_token_id=None, eos_token_id=None, pad_token_id=None)
-    config = AutoConfig.for_model("llama", **{**entries, **ends})
+    entries = {**SMALL, "num_hidden_layers": 1, **ends, **changes}
+    config = AutoConfig.for_model("llama", **entries)
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
     decoder_families.fill(model)
-    model.save_pretrained(tmp_path)
+    model.save_pretrained(folder)
+    return model
+
+
+def test_a_long_context_has_the_frequencies_of_long_texts(tmp_path):
+    model = _saved(tmp_path, rope_parameters=LONG_TEXTS)
     ids = decoder_families.prompt(1, 13, 60)
     wanted, logits = decoder_families.greedy(model, ids, 3)
     loaded = models.load(str(tmp_path))
@@ -246,12 +253,21 @@ def test_a_long_context_has_the_frequencies_of_long_texts(tmp_path):
     assert model_module.frequencies_note(loaded.config, 8) is None
 
 
-def test_dynamic_frequencies_are_those_of_a_short_text():
+def test_dynamic_frequencies_are_those_of_a_short_text(tmp_path):
+    """Within the model's context they do not change, so a step can be exported."""
     parameters = dict(rope_type="dynamic", rope_theta=1e3, factor=2.0)
     changes = dict(rope_parameters=parameters, max_position_embeddings=16)
     assert shape_of("llama", context=16, **changes).layers == 4
     with pytest.raises(Error, match="--context 17 is outside what the model can do"):
         shape_of("llama", context=17, **changes)
+    model = _saved(tmp_path / "model", **changes)
+    ids = decoder_families.prompt(1, 9, 60)
+    wanted, logits = decoder_families.greedy(model, ids, 3)
+    loaded = models.load(str(tmp_path / "model"))
+    found = decoder_families.stepped(loaded, "decode", [ids], 16, 3)[0]
+    assert found[0] == wanted and torch.allclose(found[1], logits, atol=1e-4)
+    words = ["export", str(tmp_path / "model"), "--context", "16", "-o", str(tmp_path / "out")]
+    assert cli.main(words) == 0
 
 
 def test_rules_of_the_folder_change_the_logits(folder_of, tmp_path):

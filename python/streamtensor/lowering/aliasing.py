@@ -6,10 +6,21 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+)
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 
 from ..errors import Error
+
+# raised where the control flow or a shape depends on values
+_BY_NUMBERS = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    GuardOnDataDependentSymNode,
+)
 
 
 @dataclass(frozen=True)
@@ -58,10 +69,15 @@ def layouts(module, arguments) -> list[Layout | None]:
 def _followed(module, arguments):
     try:
         return module(*arguments)
-    except Exception as error:
+    except _BY_NUMBERS as error:
         raise Error(
             "the graph decides by numbers that it computes",
             "accepted is control flow by shapes and constants; torch.where chooses by numbers",
+        ) from error
+    except RuntimeError as error:  # an operator's own, or that of tensors without values
+        raise Error(
+            f"the graph does not run on tensors without values: {str(error).partition(chr(10))[0]}",
+            "accepted are operators that PyTorch can trace",
         ) from error
 
 
