@@ -2,9 +2,10 @@
 of the design, which keeps what its processes send to each other.
 
 Which of these tensors is the result of which layer, and in which form, is found with a second
-design of the same module and options that gives the result of every layer, too. Where no process
-sends a layer's result, since it is computed in one with the next, the numbers are those of that
-second design.
+design of the same module and options that gives the result of every layer, too. Integers become
+numbers by the scales and offsets with which they are those results. Where no process sends a
+layer's result, since it is computed in one with the next, the layer has no border in the design,
+and its numbers are those of the second one.
 """
 
 import contextlib

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import nn
 
-from streamtensor import cli
 from streamtensor.errors import Error
 from streamtensor.language import decoder_layers, generation, model_module, models, reference
 from streamtensor.language.decoder_step import StepShape
@@ -254,7 +253,7 @@ def test_a_long_context_has_the_frequencies_of_long_texts(tmp_path):
 
 
 def test_dynamic_frequencies_are_those_of_a_short_text(tmp_path):
-    """Within the model's context they do not change, so a step can be exported."""
+    """Within the model's context they do not change."""
     parameters = dict(rope_type="dynamic", rope_theta=1e3, factor=2.0)
     changes = dict(rope_parameters=parameters, max_position_embeddings=16)
     assert shape_of("llama", context=16, **changes).layers == 4
@@ -266,8 +265,6 @@ def test_dynamic_frequencies_are_those_of_a_short_text(tmp_path):
     loaded = models.load(str(tmp_path / "model"))
     found = decoder_families.stepped(loaded, "decode", [ids], 16, 3)[0]
     assert found[0] == wanted and torch.allclose(found[1], logits, atol=1e-4)
-    words = ["export", str(tmp_path / "model"), "--context", "16", "-o", str(tmp_path / "out")]
-    assert cli.main(words) == 0
 
 
 def test_rules_of_the_folder_change_the_logits(folder_of, tmp_path):
