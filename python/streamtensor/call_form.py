@@ -2,6 +2,7 @@
 among numbers, strings, None, lists and dictionaries.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,12 @@ class Arguments:
         return cls(
             tuple(HOLE if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves), structure
         )
+
+    @functools.cached_property
+    def are_tensors(self) -> bool:
+        """Whether every argument of the call is a tensor, and no list or dictionary of them."""
+        parts = _pytree.tree_unflatten(self.leaves, self.structure)
+        return all(each is HOLE for each in parts)
 
     def filled(self, tensors: Iterable[torch.Tensor]) -> tuple:
         found = iter(tensors)

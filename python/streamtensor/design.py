@@ -2,6 +2,7 @@
 (ctypes).
 """
 
+import contextlib
 import ctypes
 import functools
 import html
@@ -116,6 +117,19 @@ def _shape_text(signature: Signature) -> str:
 def _as_tensor(value):
     """Arrays of NumPy as tensors."""
     return torch.as_tensor(value) if hasattr(value, "__array_interface__") else value
+
+
+def _as_input(value, signature: Signature):
+    """What torch.as_tensor takes, in the type of the input where that loses nothing."""
+    try:
+        found = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        return value
+    with contextlib.suppress(RuntimeError):  # complex numbers have no other type
+        made = found.to(signature.dtype)
+        if made.to(found.dtype).equal(found):
+            return made
+    return found
 
 
 def _about_batch(value: torch.Tensor, signature: Signature) -> list[str]:
@@ -309,12 +323,17 @@ class Design:
         written.
         """
         call = self._module_call
-        inputs = torch.utils._pytree.tree_map(_as_tensor, inputs)
         names = [
             name
             for name, signature in self._inputs.items()
             if signature.port.role == "input" and name not in self.buffers
         ]
+        if len(inputs) == len(names) and (call is None or call.arguments.are_tensors):
+            inputs = tuple(
+                each if isinstance(each, torch.Tensor) else _as_input(each, self._inputs[name])
+                for name, each in zip(names, inputs)
+            )
+        inputs = torch.utils._pytree.tree_map(_as_tensor, inputs)
         flat = call.arguments.tensors(inputs) if call else torch.utils._pytree.tree_leaves(inputs)
         if len(flat) != len(names):
             raise Error(

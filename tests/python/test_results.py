@@ -169,6 +169,22 @@ def test_another_batch_is_named_as_one(made, rows, said):
     assert any(said in note for note in error.value.notes), error.value.notes
 
 
+@pytest.mark.parametrize("value", [[1, -2, 3], (1, -2, 3), numpy.array([1.0, -2.0, 3.0])])
+def test_what_is_a_tensor_without_loss_is_taken(rectifier, value):
+    assert rectifier(value).tolist() == [1, 0, 3]
+    with pytest.raises(Error, match="torch.float64"):
+        rectifier(numpy.array([0.1, 1, 2]))
+    for wrong in (None, "x", [1, 2], [[1], [2, 3]], 2.5):
+        with pytest.raises(Error):
+            rectifier(wrong)
+
+
+@pytest.fixture(scope="module")
+def rectifier(core_built):
+    with streamtensor.compile(torch.nn.ReLU(), (torch.randn(3),)) as design:
+        yield design
+
+
 def test_arrays_of_numpy_are_taken(made):
     design, module, x, _ = made
     found = design(numpy.asarray(x), 2.0)
