@@ -167,6 +167,17 @@ def test_hostile_designs_are_simulated(tmp_path, perceptron, count):
         _ends(stc("simulate", design))
 
 
+def test_a_changed_call_is_refused(tmp_path, perceptron):
+    """Its types decide numbers: without its hash an input would be read as another type."""
+    design = shutil.copytree(perceptron[0] / "out", tmp_path / "d")
+    text = (design / "call.json").read_text()
+    changed = text.replace('"stored": "float32"', '"stored": "int32"', 1)
+    assert changed != text
+    (design / "call.json").write_text(changed)
+    with pytest.raises(Error, match="call.json: not the file that .* it was changed"):
+        streamtensor.load(design)
+
+
 @pytest.mark.parametrize("count", [10 * FEW, MANY])
 def test_hostile_reports(tmp_path, perceptron, count):
     """What Python says of a design is typed, or our error."""

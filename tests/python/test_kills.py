@@ -75,7 +75,7 @@ def test_many_signals_to_the_python_command(tmp_path, core_built):
     for each in ("work", "tmp", "cache"):
         (tmp_path / each).mkdir()
     commands = _commands(tmp_path, tmp_path / "work/mlir")
-    assert _interrupted(commands[1], 120, signal.SIGTERM, tmp_path)[0] == 0
+    assert _interrupted(commands[1], 600, signal.SIGTERM, tmp_path)[0] == 0
     for _ in range(KILLS):
         command, number = choice.choice(commands), choice.choice(SIGNALS)
         shutil.rmtree(tmp_path / "work/state", ignore_errors=True)
@@ -94,7 +94,7 @@ def test_many_signals_to_the_python_command(tmp_path, core_built):
     for folder in _left(tmp_path):
         os.utime(folder, (1, 1))
     for command in commands:
-        assert _interrupted(command, 120, signal.SIGTERM, tmp_path)[0] == 0, command
+        assert _interrupted(command, 600, signal.SIGTERM, tmp_path)[0] == 0, command
     assert not _left(tmp_path)
     for name in ("out", "mlir"):
         assert stc("simulate", tmp_path / "work" / name).returncode == 0
