@@ -828,16 +828,15 @@ static int first_of_buffer(const struct bundling *b, int number)
 	return first;
 }
 
-/* Does the adapter of the port reach other channels than its own? */
-static bool reaches_several(const struct bundling *b, int number)
+/* Do all words of the port's adapter travel one by one? It may then reach any channel. */
+static bool is_single_adapter(const struct bundling *b, int number)
 {
 	const struct attr *port = b->port_attr[number];
-	int64_t own = attr_item_integer(port, KEY_STREAM_CHANNEL, 0);
-	bool several = false;
+	bool single = attr_item(port, KEY_STREAM_BURST);
 	for (int i = 0; i < b->ports; i++)
-		several |= has_same(b->port_attr[i], port, KEY_STREAM_BUNDLE) &&
-		        attr_item_integer(b->port_attr[i], KEY_STREAM_CHANNEL, 0) != own;
-	return several;
+		single &= !has_same(b->port_attr[i], port, KEY_STREAM_BUNDLE) ||
+		        attr_item(b->port_attr[i], KEY_STREAM_BURST);
+	return single;
 }
 
 static void balance(const struct bundling *b)
@@ -852,7 +851,7 @@ static void balance(const struct bundling *b)
 		buffer[i] = first_of_buffer(b, i);
 		channel[i] = (int)attr_item_integer(b->port_attr[i], KEY_STREAM_CHANNEL, 0);
 		engine[i] = is_loaded_by(b, i, "engine");
-		far[i] = reaches_several(b, i);
+		far[i] = is_single_adapter(b, i);
 		bytes[i] = b->port[i].words * b->port[i].bits / 8;
 	}
 	struct channel_loads loads = { .ports = b->ports,

@@ -2,7 +2,7 @@
  * Before: ports that share an adapter share a channel, so two ports of long caches that found no
  * adapters of their own take twice as long as the other ports of their loaders, which wait.
  * After: one of these buffers is in the next channel; the adapter reaches both.
- * What is read through an adapter that reaches many channels already may be in any.
+ * What an adapter reads and writes word by word may be in any channel.
  * The engine's weights stay where they are. All else is needed at other times than these, so it is
  * spread by itself: the largest buffer first, each to the channel that has least of it. */
 #include "ports/balance_channels.h"
@@ -15,7 +15,7 @@ struct balance {
 	int64_t *size;      /* [ports] bytes of the buffers that are spread, of all their ports */
 	int64_t *own, *all; /* [channels] bytes of what is spread, and of all */
 	int *place;         /* [ports] channels of the buffers */
-	bool *far;          /* [ports] may the buffer be in any channel? */
+	bool *near;         /* [ports] may the buffer be in the next channels only? */
 };
 
 static int64_t largest(const int64_t *number, int count)
@@ -27,15 +27,15 @@ static int64_t largest(const int64_t *number, int count)
 }
 
 /* The channel with least of what is spread; of equal ones the buffer's own, else that with least in
- * all. far: any channel, or only the next ones. */
-static int least_laden(const struct balance *b, int from, bool far)
+ * all. near: only the next ones are asked. */
+static int least_laden(const struct balance *b, int from, bool near)
 {
 	int best = from;
 	for (int c = 0; c < b->loads->channels; c++) {
 		int64_t less = b->own[best] - b->own[c];
 		bool fewer = best != from && b->all[c] < b->all[best];
 		bool better = less > 0 || (!less && fewer);
-		if (better && (far || abs(c - from) <= 1))
+		if (better && (!near || abs(c - from) <= 1))
 			best = c;
 	}
 	return best;
@@ -55,7 +55,7 @@ static void spread(struct balance *b)
 		int buffer = largest_buffer(b);
 		if (!b->size[buffer])
 			return;
-		int to = least_laden(b, b->place[buffer], b->far[buffer]);
+		int to = least_laden(b, b->place[buffer], b->near[buffer]);
 		b->place[buffer] = to;
 		b->own[to] += b->size[buffer];
 		b->all[to] += b->size[buffer];
@@ -70,11 +70,11 @@ void balance_channels(struct arena *arena, struct channel_loads *loads)
 		.own = ARENA_ARRAY(arena, int64_t, loads->channels),
 		.all = ARENA_ARRAY(arena, int64_t, loads->channels),
 		.place = ARENA_ARRAY(arena, int, loads->ports + 1),
-		.far = ARENA_ARRAY(arena, bool, loads->ports + 1) };
+		.near = ARENA_ARRAY(arena, bool, loads->ports + 1) };
 	int64_t *before = ARENA_ARRAY(arena, int64_t, loads->channels);
 	for (int i = 0; i < loads->ports; i++) {
 		b.place[loads->buffer[i]] = loads->channel[i];
-		b.far[loads->buffer[i]] |= loads->far[i];
+		b.near[loads->buffer[i]] |= !loads->far[i];
 		before[loads->channel[i]] += loads->bytes[i];
 		b.size[loads->buffer[i]] += loads->engine[i] ? 0 : loads->bytes[i];
 		b.all[loads->channel[i]] += loads->engine[i] ? loads->bytes[i] : 0;
