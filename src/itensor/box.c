@@ -6,7 +6,11 @@
 #include "itensor/coverage.h"
 #include "itensor/walk.h"
 
-#define WORDS_LEAST 32 /* minimum words of a box with run-time loops that may have one iteration */
+/* Minimum words of a box with run-time loops: around it, and inside it, which then may have one
+ * iteration, but takes memory for all. */
+#define WORDS_LEAST 32
+#define WORDS_LEAST_INSIDE 16
+#define WORDS_MOST 64 /* of a box that covers several iterations */
 
 struct lane_walk { /* a type's walk, and the position of each lane in a tile */
 	struct walk walk;
@@ -285,18 +289,23 @@ static int64_t iterations_per_box(const struct walk *from, int shared)
 	int64_t words = 1;
 	int64_t iterations = 1;
 	bool bound = false;
+	bool inside = false;
 	for (int l = 0; l < from->loops; l++) {
 		const struct run_time_trip *trip = walk_run_time(*from, l);
-		if (l >= shared)
+		if (l >= shared) {
 			words *= from->trip[l] / (trip ? trip->most : 1);
+			inside = inside || trip;
+		}
 		bound = bound || trip;
 	}
 	if (!shared || !bound || walk_run_time(*from, shared - 1))
 		return 1;
-	while (words * iterations < WORDS_LEAST && iterations < from->trip[shared - 1])
+	int64_t least = inside ? WORDS_LEAST_INSIDE : WORDS_LEAST;
+	while (words * iterations < least && iterations < from->trip[shared - 1])
 		for (iterations++; from->trip[shared - 1] % iterations;)
 			iterations++;
-	return iterations;
+	bool takes_all = iterations == from->trip[shared - 1];
+	return words * iterations > WORDS_MOST || (inside && takes_all) ? 1 : iterations;
 }
 
 /* The loops to share for the smallest buffer. */

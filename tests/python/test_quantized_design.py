@@ -1235,9 +1235,9 @@ def test_one_layer_takes_chunks_of_a_prompt(core_built, tmp_path):
 @pytest.mark.parametrize(
     "family, tokens, on_chip, cuts, slices",
     [
-        ("gemma3", 32, "74828", 16, 20),
+        ("gemma3", 32, "74828", 16, 16),
         ("gemma3", 32, "84K --engine-pes 8", 10, 8),
-        ("gpt2", 32, "88K", 5, 22),
+        ("gpt2", 32, "92K", 5, 22),
     ],
 )
 def test_a_prompt_in_chunks_through_external_memory(

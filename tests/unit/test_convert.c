@@ -306,7 +306,7 @@ static void test_boxes_of_few_words(void **state)
 	        box_between(f->arena, tensor, token_words(f, 4), token_words(f, 8), BOX_LEAST);
 	assert_null(box.why);
 	assert_int_equal(box.shared, 1);
-	assert_int_equal(box.elements, 32 * 4 * TOKENS);
+	assert_int_equal(box.elements, 16 * 4 * TOKENS);
 	int64_t(*kept)[TOKENS * COLUMNS] = calloc(COLUMNS, sizeof *kept);
 	int64_t in[TOKENS * COLUMNS];
 	int64_t out[TOKENS * COLUMNS];
