@@ -144,7 +144,10 @@ class Gamma(nn.Module):
 
 
 def test_what_the_compiler_refuses_is_named_too():
-    with torch.no_grad(), pytest.raises(streamtensor.Error, match="aten.special_gammainc|aten.igamma"):
+    with (
+        torch.no_grad(),
+        pytest.raises(streamtensor.Error, match="aten.special_gammainc|aten.igamma"),
+    ):
         compiled(Gamma())(torch.arange(1.0, 9.0))
 
 
