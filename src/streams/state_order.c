@@ -198,7 +198,7 @@ static int64_t states_bits(const struct streams *s, const struct wide_states *wi
 	return (int64_t)bits;
 }
 
-/* Can the channel of small operands deliver the first half of the states, keys, if not all of
+/* Can the channel of small operands deliver the first half of the states, keys, but not all of
  * them? Keys then come word by word (move_to_narrow_adapter in assign_axi_bundles.c). */
 static bool keys_share_weight_port(
         const struct streams *s, const struct op *old, const struct wide_states *wide)
@@ -206,7 +206,8 @@ static bool keys_share_weight_port(
 	int64_t weights = weights_bits(old->region[0], false) /
 	        (s->context->platform->ports - NON_ENGINE_PORTS);
 	int64_t keys = states_bits(s, wide, wide->source.count / 2);
-	return keys && operands_share_weight_port(old) && channel_has_time(weights, 0, keys);
+	return keys && operands_share_weight_port(old) && channel_has_time(weights, 0, keys) &&
+	        !channel_has_time(weights, 0, states_bits(s, wide, wide->source.count));
 }
 
 /* Can the channel deliver all of them? Few ports then ask for as many words as it delivers. */
@@ -214,7 +215,7 @@ static bool all_share_weight_port(
         const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
 	return states_share_weight_port(
-	        s->context->platform, s->module, old, states_bits(s, wide, wide->source.count));
+	        s->context->platform, old, states_bits(s, wide, wide->source.count));
 }
 
 static void narrow_all(struct wide_states *wide)
