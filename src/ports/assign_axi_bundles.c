@@ -842,29 +842,17 @@ static bool is_single_adapter(const struct bundling *b, int number)
 static void balance(const struct bundling *b)
 {
 	struct arena *arena = b->module->arena;
-	int *buffer = ARENA_ARRAY(arena, int, b->ports + 1);
-	int *channel = ARENA_ARRAY(arena, int, b->ports + 1);
-	int64_t *bytes = ARENA_ARRAY(arena, int64_t, b->ports + 1);
-	bool *engine = ARENA_ARRAY(arena, bool, b->ports + 1);
-	bool *far = ARENA_ARRAY(arena, bool, b->ports + 1);
-	for (int i = 0; i < b->ports; i++) {
-		buffer[i] = first_of_buffer(b, i);
-		channel[i] = (int)attr_item_integer(b->port_attr[i], KEY_STREAM_CHANNEL, 0);
-		engine[i] = is_loaded_by(b, i, "engine");
-		far[i] = is_single_adapter(b, i);
-		bytes[i] = b->port[i].words * b->port[i].bits / 8;
-	}
-	struct channel_loads loads = { .ports = b->ports,
-		.channels = b->platform->channels,
-		.buffer = buffer,
-		.bytes = bytes,
-		.engine = engine,
-		.far = far,
-		.channel = channel };
-	balance_channels(arena, &loads);
+	struct channel_port *port = ARENA_ARRAY(arena, struct channel_port, b->ports + 1);
+	for (int i = 0; i < b->ports; i++)
+		port[i] = (struct channel_port){ .buffer = first_of_buffer(b, i),
+			.channel = (int)attr_item_integer(b->port_attr[i], KEY_STREAM_CHANNEL, 0),
+			.bytes = b->port[i].words * b->port[i].bits / 8,
+			.engine = is_loaded_by(b, i, "engine"),
+			.far = is_single_adapter(b, i) };
+	balance_channels(arena, port, b->ports, b->platform->channels);
 	for (int i = 0; i < b->ports; i++)
 		b->port_attr[i] = attr_with(b->module, b->port_attr[i], KEY_STREAM_CHANNEL,
-		        attr_integer(b->module, channel[i]));
+		        attr_integer(b->module, port[i].channel));
 }
 
 static bool too_many_ports(struct pass_context *context, const struct bundling *b)
@@ -943,7 +931,8 @@ bool assign_axi_bundles(struct pass_context *context, struct module *module)
 		return false;
 	mark_single_words(&b);
 	assign_channels(&b);
-	describe_ports(&b);
+	if (!b.port)
+		describe_ports(&b);
 	balance(&b);
 	attr_set(module, module_main(module), KEY_ARG_ATTRS,
 	        attr_array(module, b.ports, b.port_attr));

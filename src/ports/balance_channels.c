@@ -11,7 +11,7 @@
 #define SHORTER 8 /* the new places have to save one part in so many of the time */
 
 struct balance {
-	const struct channel_loads *loads;
+	int ports, channels;
 	int64_t *size;      /* [ports] bytes of the buffers that are spread, of all their ports */
 	int64_t *own, *all; /* [channels] bytes of what is spread, and of all */
 	int *place;         /* [ports] channels of the buffers */
@@ -31,7 +31,7 @@ static int64_t largest(const int64_t *number, int count)
 static int least_laden(const struct balance *b, int from, bool near)
 {
 	int best = from;
-	for (int c = 0; c < b->loads->channels; c++) {
+	for (int c = 0; c < b->channels; c++) {
 		int64_t less = b->own[best] - b->own[c];
 		bool fewer = best != from && b->all[c] < b->all[best];
 		bool better = less > 0 || (!less && fewer);
@@ -44,14 +44,14 @@ static int least_laden(const struct balance *b, int from, bool near)
 static int largest_buffer(const struct balance *b)
 {
 	int best = 0;
-	for (int i = 1; i < b->loads->ports; i++)
+	for (int i = 1; i < b->ports; i++)
 		best = b->size[i] > b->size[best] ? i : best;
 	return best;
 }
 
 static void spread(struct balance *b)
 {
-	for (int left = b->loads->ports; left > 0; left--) {
+	for (int left = b->ports; left > 0; left--) {
 		int buffer = largest_buffer(b);
 		if (!b->size[buffer])
 			return;
@@ -63,26 +63,27 @@ static void spread(struct balance *b)
 	}
 }
 
-void balance_channels(struct arena *arena, struct channel_loads *loads)
+void balance_channels(struct arena *arena, struct channel_port *port, int ports, int channels)
 {
-	struct balance b = { .loads = loads,
-		.size = ARENA_ARRAY(arena, int64_t, loads->ports + 1),
-		.own = ARENA_ARRAY(arena, int64_t, loads->channels),
-		.all = ARENA_ARRAY(arena, int64_t, loads->channels),
-		.place = ARENA_ARRAY(arena, int, loads->ports + 1),
-		.near = ARENA_ARRAY(arena, bool, loads->ports + 1) };
-	int64_t *before = ARENA_ARRAY(arena, int64_t, loads->channels);
-	for (int i = 0; i < loads->ports; i++) {
-		b.place[loads->buffer[i]] = loads->channel[i];
-		b.near[loads->buffer[i]] |= !loads->far[i];
-		before[loads->channel[i]] += loads->bytes[i];
-		b.size[loads->buffer[i]] += loads->engine[i] ? 0 : loads->bytes[i];
-		b.all[loads->channel[i]] += loads->engine[i] ? loads->bytes[i] : 0;
+	struct balance b = { .ports = ports,
+		.channels = channels,
+		.size = ARENA_ARRAY(arena, int64_t, ports + 1),
+		.own = ARENA_ARRAY(arena, int64_t, channels),
+		.all = ARENA_ARRAY(arena, int64_t, channels),
+		.place = ARENA_ARRAY(arena, int, ports + 1),
+		.near = ARENA_ARRAY(arena, bool, ports + 1) };
+	int64_t *before = ARENA_ARRAY(arena, int64_t, channels);
+	for (int i = 0; i < ports; i++) {
+		b.place[port[i].buffer] = port[i].channel;
+		b.near[port[i].buffer] |= !port[i].far;
+		before[port[i].channel] += port[i].bytes;
+		b.size[port[i].buffer] += port[i].engine ? 0 : port[i].bytes;
+		b.all[port[i].channel] += port[i].engine ? port[i].bytes : 0;
 	}
 	spread(&b);
-	int64_t time = largest(before, loads->channels);
-	if ((time - largest(b.all, loads->channels)) * SHORTER < time)
+	int64_t time = largest(before, channels);
+	if ((time - largest(b.all, channels)) * SHORTER < time)
 		return;
-	for (int i = 0; i < loads->ports; i++)
-		loads->channel[i] = b.place[loads->buffer[i]];
+	for (int i = 0; i < ports; i++)
+		port[i].channel = b.place[port[i].buffer];
 }

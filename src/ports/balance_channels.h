@@ -5,16 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct channel_loads {
-	int ports, channels;
-	const int *buffer;    /* [ports] number of its buffer, below `ports` */
-	const int64_t *bytes; /* [ports] of a launch, at most */
-	const bool *engine;   /* [ports] it brings the engine's weights */
-	const bool *far; /* [ports] may its buffer be in any channel, or only in the next ones? */
-	int *channel;    /* [ports] below `channels`; ports of a buffer have the same one */
+struct channel_port {
+	int buffer;    /* the first port of its buffer */
+	int channel;   /* ports of a buffer have the same one */
+	int64_t bytes; /* of a launch, at most */
+	bool engine;   /* it brings the engine's weights */
+	bool far;      /* may its buffer be in any channel, or only in the next ones? */
 };
 
-/* Moves buffers from the most laden channels to others, as long as that makes a launch clearly
- * shorter. */
-void balance_channels(struct arena *arena, struct channel_loads *loads);
+/* Changes the channels of ports, below `channels`, where that makes a launch clearly shorter. */
+void balance_channels(struct arena *arena, struct channel_port *port, int ports, int channels);
 #endif

@@ -5,7 +5,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <string.h>
 #include <cmocka.h>
 
 enum { PORTS = 6, CHANNELS = 4 };
@@ -14,21 +13,14 @@ enum { PORTS = 6, CHANNELS = 4 };
 static void check(const int64_t *bytes, const bool *far, const int *before, const int *after)
 {
 	static const int buffer[PORTS] = { 0, 0, 2, 3, 4, 5 };
-	static const bool engine[PORTS] = { [3] = true };
 	struct guard guard = { 0 };
 	struct arena *arena = arena_new(&guard);
-	int channel[PORTS];
-	memcpy(channel, before, sizeof channel);
-	struct channel_loads loads = { .ports = PORTS,
-		.channels = CHANNELS,
-		.buffer = buffer,
-		.bytes = bytes,
-		.engine = engine,
-		.far = far,
-		.channel = channel };
-	balance_channels(arena, &loads);
+	struct channel_port port[PORTS];
 	for (int i = 0; i < PORTS; i++)
-		assert_int_equal(channel[i], after[i]);
+		port[i] = (struct channel_port){ buffer[i], before[i], bytes[i], i == 3, far[i] };
+	balance_channels(arena, port, PORTS, CHANNELS);
+	for (int i = 0; i < PORTS; i++)
+		assert_int_equal(port[i].channel, after[i]);
 	arena_free(arena);
 }
 
