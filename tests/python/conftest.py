@@ -288,6 +288,16 @@ def skip_layer(case: Case) -> None:
     case.model.source = Muted()
 
 
+def slow_compiler(folder: Path, begins: str) -> Path:
+    """A C++ compiler that takes a minute; first it runs this line of shell."""
+    slow = folder / "slow"
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in *--version*) echo 1; exit 0;; esac\n{begins}\nexec sleep 60\n'
+    )
+    slow.chmod(0o755)
+    return slow
+
+
 def neighbours(place):
     """HBM[7], or HBM[7:8]"""
     first, last = re.fullmatch(r"HBM\[(\d+):?(\d*)\]", place).groups()

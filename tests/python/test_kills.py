@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from conftest import ROOT, stc
+from conftest import ROOT, slow_compiler, stc
 
 from streamtensor.work_folder import WorkFolder, _lock
 
@@ -119,12 +119,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path):
 
 def test_a_command_of_the_compiler_ends_with_python(tmp_path, core_built):
     """The compiler is told of a signal that Python alone gets."""
-    slow = tmp_path / "slow"
-    slow.write_text(
-        '#!/bin/sh\ncase "$*" in *--version*) echo 1; exit 0;; esac\n'
-        f"echo $PPID >{tmp_path}/begun\nexec sleep 60\n"
-    )
-    slow.chmod(0o755)
+    slow = slow_compiler(tmp_path, f"echo $PPID >{tmp_path}/begun")
     (tmp_path / "m.mlir").write_text(
         "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
         "  %e = tensor.empty() : tensor<4xf32>\n"

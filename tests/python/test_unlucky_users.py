@@ -21,7 +21,7 @@ import threading
 import numpy
 import pytest
 import torch
-from conftest import ROOT, host_of, stc
+from conftest import ROOT, host_of, slow_compiler, stc
 
 import streamtensor
 from streamtensor.checkpoints import weights
@@ -379,12 +379,7 @@ def test_many_signals_at_random_times(tmp_path, doubler):
 
 def test_an_interrupt_ends_the_build_of_a_design(tmp_path, doubler):
     """The C++ compiler is told, and the message is that of an interrupt."""
-    slow = tmp_path / "slow"
-    slow.write_text(
-        '#!/bin/sh\ncase "$*" in *--version*) echo 1; exit 0;; esac\n'
-        f"touch {tmp_path}/begun\nexec sleep 60\n"
-    )
-    slow.chmod(0o755)
+    slow = slow_compiler(tmp_path, f"touch {tmp_path}/begun")
     environment = {**os.environ, "CXX": str(slow), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with subprocess.Popen(
         [os.environ.get("STC", ROOT / "build/stc"), "run", doubler / "out"]
