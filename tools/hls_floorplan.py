@@ -20,7 +20,7 @@ def placed(text):
             die = int(begin[1])
         elif line == "}":
             die = None
-        elif die is not None and line.strip():
+        elif die is not None and line.strip() and "*" not in line:
             found.append((number, die, line.strip()))
     return found
 
@@ -79,6 +79,18 @@ def check_crossing(name, ends, dies, report):
         report(own[1], f"{name} crosses dies {path}, and has registers on {found}")
 
 
+def check_control(calls, ends, dies, report):
+    """What the kernel starts itself, and what it waits for, is on the die of its control: a start
+    between dies passes through a FIFO, to which crossings.py adds registers.
+    """
+    names = {f"{name}_U0" for name, _ in calls}
+    first, last = names - {reader for _, reader in ends}, names - {writer for writer, _ in ends}
+    for cell in sorted(first | last):
+        if dies.get(cell, (0, 0))[0] != 0:
+            kind = "read" if cell in first else "write"
+            report(dies[cell][1], f"{cell} has no channel to {kind}, and is not on die 0")
+
+
 def check_floorplan(path, code):
     """The findings of one floorplan.tcl and the text it is for."""
     findings, dies = [], {}
@@ -102,6 +114,7 @@ def check_floorplan(path, code):
     users = [f"{name}_U0" for name, own in calls if any(a.startswith("m_") for a in own)]
     if len({dies[cell][0] for cell in users if cell in dies}) > 1:
         report(1, "processes with memory ports are on several dies")
+    check_control(calls, [ends[name] for name in channels if name in ends], dies, report)
     return findings
 
 

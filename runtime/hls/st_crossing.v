@@ -115,3 +115,14 @@ module st_crossing_entry #(
         end
     end
 endmodule
+
+// A level on its way to another die: whether the processes of a die are idle.
+(* keep_hierarchy = "yes" *)
+module st_crossing_level (
+    input wire clk,
+    input wire level_in,
+    (* shreg_extract = "no" *) output reg level
+);
+    always @(posedge clk)
+        level <= level_in;
+endmodule

@@ -1,6 +1,7 @@
 /* Writes floorplan.tcl: the die of every process, of every channel and of the registers of those
  * that cross between dies, as Vivado's constraints.  A channel is with its reader, as the resource
- * model counts it. */
+ * model counts it.  Registers of control wires, which are known in the vendor's netlist only, are
+ * found by the end of their names. */
 #include "emit/emit.h"
 
 static const char *const head =
@@ -8,7 +9,8 @@ static const char *const head =
         "crossings.py puts in front of the channels between dies; the Makefile has Vivado read it "
         "before placement.\n"
         "# In the vendor's netlist a process is NAME_U0 and a channel NAME_U; NAME_cross_0 is with "
-        "the writer of a channel, and each further one a die nearer to its reader.\n"
+        "the writer of a channel, and each further one a die nearer to its reader. Registers of "
+        "starts and of idle end in the number of their die.\n"
         "proc place {die names} {\n"
         "\tset found 0\n"
         "\tset missing {}\n"
@@ -18,7 +20,7 @@ static const char *const head =
         "\t\tif {[llength $cells]} {\n"
         "\t\t\tadd_cells_to_pblock [get_pblocks pblock_dynamic_SLR$die] $cells -clear_locs\n"
         "\t\t\tincr found\n"
-        "\t\t} else {\n"
+        "\t\t} elseif {[string first * $name] < 0} {\n"
         "\t\t\tlappend missing $name\n"
         "\t\t}\n"
         "\t}\n"
@@ -37,6 +39,6 @@ void emit_floorplan(
 		for (size_t i = 0; i < placement->cells.count; i++)
 			if (placement->cells.data[i].die == die)
 				text_add(out, "\t%s\n", placement->cells.data[i].name);
-		text_add(out, "}\n");
+		text_add(out, "\t*_on_die_%lld\n}\n", (long long)die);
 	}
 }

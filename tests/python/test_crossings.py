@@ -95,6 +95,80 @@ end
 endmodule
 """
 
+# A process on die 0 starts one on die 2 three times, as the vendor's compiler writes it.
+STARTS = """\
+`timescale 1ns / 1ps
+module top;
+reg ap_clk = 0;
+reg ap_rst_n_inv = 1;
+wire    p_load_U0_start_write;
+wire    p_sum_U0_ap_ready;
+wire    p_sum_U0_ap_start;
+wire    p_load_U0_ap_idle;
+wire    p_sum_U0_ap_idle;
+wire    ap_idle;
+wire   [0:0] start_for_p_sum_U0_din;
+wire    start_for_p_sum_U0_full_n;
+wire   [0:0] start_for_p_sum_U0_dout;
+wire    start_for_p_sum_U0_empty_n;
+
+top_start_for_p_sum_U0 start_for_p_sum_U0_U(
+    .clk(ap_clk),
+    .reset(ap_rst_n_inv),
+    .if_read_ce(1'b1),
+    .if_write_ce(1'b1),
+    .if_din(start_for_p_sum_U0_din),
+    .if_full_n(start_for_p_sum_U0_full_n),
+    .if_write(p_load_U0_start_write),
+    .if_dout(start_for_p_sum_U0_dout),
+    .if_empty_n(start_for_p_sum_U0_empty_n),
+    .if_read(p_sum_U0_ap_ready)
+);
+
+assign start_for_p_sum_U0_din = 1'b1;
+assign p_sum_U0_ap_start = start_for_p_sum_U0_empty_n;
+integer cycle = 0, given = 0, taken = 0, first = -1, begun = -1, rests = -1, busy = 0;
+always #5 ap_clk = ~ap_clk;
+assign p_load_U0_start_write = cycle >= 32 & start_for_p_sum_U0_full_n & given < 3;
+assign p_load_U0_ap_idle = given == 0 | given == 3;
+assign p_sum_U0_ap_ready = busy == 9;
+assign p_sum_U0_ap_idle = ~p_sum_U0_ap_start;
+always @(posedge ap_clk) begin
+    cycle <= cycle + 1;
+    ap_rst_n_inv <= cycle < 8;
+    given <= given + p_load_U0_start_write;
+    first <= p_load_U0_start_write && first < 0 ? cycle : first;
+    begun <= p_sum_U0_ap_start && begun < 0 ? cycle : begun;
+    busy <= p_sum_U0_ap_start && busy < 9 ? busy + 1 : 0;
+    taken <= taken + p_sum_U0_ap_ready;
+    rests <= taken == 3 && p_sum_U0_ap_idle && rests < 0 ? cycle : rests;
+    if (cycle == 200)
+        $display("latency %0d taken %0d", begun - first, taken);
+    if (taken == 3 && ap_idle && cycle < 200) begin
+        $display("idle %0d", cycle - rests);
+        cycle <= 200;
+    end
+    if (cycle == 201)
+        $finish;
+end
+
+assign ap_idle = (p_sum_U0_ap_idle & p_load_U0_ap_idle & (1'b0 ^ 1'b1));
+
+endmodule
+
+module top_start_for_p_sum_U0(input clk, input reset, input if_read_ce, input if_write_ce,
+    input if_din, output if_full_n, input if_write, output if_dout, output if_empty_n,
+    input if_read);
+reg [1:0] count = 0;
+assign if_full_n = count != 2;
+assign if_empty_n = count != 0;
+assign if_dout = 1'b1;
+always @(posedge clk)
+    count <= reset ? 2'd0 : count + (if_write & if_full_n) - (if_read & if_empty_n);
+endmodule
+"""
+PLACES = "place 0 {\n\tp_load_U0\n\t*_on_die_0\n}\nplace 1 {\n}\nplace 2 {\n\tp_sum_U0\n}\n"
+
 
 def floorplan(crossings):
     lines = (f"place {die} {{\n\ts_x_cross_{die}\n}}\n" for die in range(crossings + 1))
@@ -123,8 +197,13 @@ def kernel(path):
 
 def simulate(folder, crossings, words=500, eager=0, late=0):
     text = TOP.replace("WORDS", str(words)).replace("EAGER", str(eager)).replace("LATE", str(late))
+    return run_patched(folder, text, floorplan(crossings))
+
+
+def run_patched(folder, text, places):
+    """The numbers that the kernel shows when it has its registers, by the word before each."""
     path = archive(folder, text)
-    assert patch(folder, path, floorplan(crossings)).returncode == 0
+    assert patch(folder, path, places).returncode == 0
     (folder / "top.v").write_text(kernel(path))
     subprocess.run(["iverilog", "-g2012", "-o", folder / "top", folder / "top.v"], check=True)
     shown = subprocess.run([folder / "top"], capture_output=True, text=True, check=True).stdout
@@ -150,6 +229,24 @@ def test_words_cross_as_simulated(tmp_path, crossings):
     assert late["most"] <= (32 if crossings > 1 else 16) + 2
     mixed = simulate(tmp_path, crossings, words=2000)
     assert (mixed["taken"], mixed["wrong"]) == (2000, 0)
+
+
+@pytest.mark.skipif(not shutil.which("iverilog"), reason="iverilog is not installed")
+def test_starts_and_idle_cross_through_registers(tmp_path):
+    channels = floorplan(2).removeprefix("# head\n")
+    top = STARTS + TOP[TOP.index("module top_fifo_w16_d2_S") :]
+    fifo = TOP[TOP.index("wire   [15:0] p_load") : TOP.index("integer cycle")]
+    fifo += "assign p_load_U0_s_x_write = 0;\nassign p_sum_U0_s_x_read = 0;\n"
+    top = top.replace("integer cycle = 0", fifo + "integer cycle = 0")
+    shown = run_patched(tmp_path, top, PLACES + channels)
+    assert shown["taken"] == 3 and shown["latency"] == 1 + 2 * 2 + 1, shown
+    assert shown["idle"] == 2 * 2, "a register on either side of each boundary"
+    text = (tmp_path / "top.v").read_text()
+    for cell in ("start_for_p_sum_U0_cross_1_on_die_1", "idle_of_die_2_cross_3_on_die_0"):
+        assert f" {cell}(" in text
+    same = PLACES.replace("place 2 {", "place 0 {")
+    assert patch(tmp_path, archive(tmp_path, top), same + channels).returncode == 0
+    assert "_on_die_" not in kernel(tmp_path / "top.hw.xo")
 
 
 def test_a_channel_that_is_not_found_leaves_the_archive(tmp_path):

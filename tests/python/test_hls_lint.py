@@ -691,6 +691,8 @@ static void p_store(hls::stream<float> &x, float *y)
         ),
         ("\ts_s_U\n", "\ts_s_U\n\ts_s_cross_0\n", "s_s crosses dies [], and has registers on [1]"),
         ("place 1 {\n", "place 1 {\n\tp_store_U0\n", "memory ports are on several dies"),
+        ("place 1 {\n", "place 1 {\n\tp_load_U0\n", "has no channel to read, and is not on die 0"),
+        ("place 1 {\n", "place 1 {\n\t*_on_die_1\n", None),
     ],
 )
 def test_floorplan(tmp_path, old, new, message):
