@@ -4,10 +4,8 @@ import argparse
 import contextlib
 import logging
 import os
-import signal
 import subprocess
 import sys
-import threading
 import traceback
 import warnings
 from dataclasses import replace
@@ -17,6 +15,7 @@ from . import __version__
 from . import options as compiler_options
 from .core import CompileError
 from .errors import Error
+from .interruption import STATUS, report_error, signals_as_interrupt
 from .progress import Progress
 from .work_folder import WorkFolder
 
@@ -73,19 +72,19 @@ def main(arguments: list[str] | None = None) -> int:
             if "settings" in options:
                 setattr(options, name, options.settings.get(name, [None])[-1])
         _silence_libraries(debug)
-        with Progress() as progress, _signals_as_interrupt(progress):
+        with Progress() as progress, signals_as_interrupt(progress):
             return options.run(options, progress)
     except CompileError as error:
         sys.stderr.write(error.text)
     except Error as error:
-        _report(str(error), *error.notes)
+        report_error(str(error), *error.notes)
     except KeyboardInterrupt:
-        _report("interrupted")
-        return 130
+        report_error("interrupted")
+        return STATUS
     except OSError as error:
-        _report(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        report_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except Exception as error:
-        _report(f"internal: {type(error).__name__}: {error}", "--debug shows where")
+        report_error(f"internal: {type(error).__name__}: {error}", "--debug shows where")
         if debug:
             traceback.print_exc()
     return 1
@@ -95,49 +94,13 @@ def _pass_on(arguments: list[str]) -> int:
     """Runs a command of the compiler, which is told of an interruption and says so itself."""
     from . import core
 
-    with _signals_as_interrupt():
+    with signals_as_interrupt():
         with subprocess.Popen([str(core.find_file(core.COMPILER)), *arguments]) as process:
             try:
                 return process.wait()
             except KeyboardInterrupt:
                 process.terminate()
                 return process.wait()
-
-
-@contextlib.contextmanager
-def _signals_as_interrupt(progress: Progress | None = None):
-    """Raises KeyboardInterrupt for SIGINT, SIGTERM and SIGHUP, so that temporary folders and child
-    processes are removed.
-
-    If a library swallows the exception, the next stage ends the command.
-    """
-
-    def interrupt(*_):
-        if progress:
-            progress.interrupted = True
-        raise KeyboardInterrupt
-
-    usual: dict = {number: signal.SIG_DFL for number in (signal.SIGTERM, signal.SIGHUP)}
-    usual[signal.SIGINT] = signal.default_int_handler
-    ours = [
-        number
-        for number, handler in usual.items()
-        if threading.current_thread() is threading.main_thread()
-        and signal.getsignal(number) is handler
-    ]
-    try:
-        for number in ours:
-            signal.signal(number, interrupt)
-        yield
-    finally:
-        for number in ours:
-            signal.signal(number, usual[number])
-
-
-def _report(message: str, *notes: str) -> None:
-    print(f"streamtensor: error: {message}", file=sys.stderr)
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
 
 
 def _silence_libraries(debug: bool) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 _YOUNG = 60  # seconds in which nobody asks whose it is: it may not be locked yet
 _LETTERS = 8  # of a name, behind the prefix
+_open: "weakref.WeakSet[WorkFolder]" = weakref.WeakSet()  # those of this process
 
 
 class WorkFolder(tempfile.TemporaryDirectory):
@@ -22,9 +23,18 @@ class WorkFolder(tempfile.TemporaryDirectory):
         parent = Path(parent or tempfile.gettempdir())
         _sweep(parent, prefix)
         super().__init__(prefix=prefix, dir=parent)
+        _open.add(self)
+        self._maker = os.getpid()
         held = _lock(self.name)
         if held is not None:
             weakref.finalize(self, os.close, held)
+
+
+def remove_all() -> None:
+    """Removes the folders of this process, which is about to end."""
+    for folder in list(_open):
+        if folder._maker == os.getpid():  # not the parent's, in a fork
+            shutil.rmtree(folder.name, ignore_errors=True)
 
 
 def _lock(path: str | Path) -> int | None:
