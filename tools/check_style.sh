@@ -14,7 +14,7 @@ rooms='base ir image platform itensor options predict solve poly import frontend
 	engine converter schedule folding lowering streams emit evaluate simulate fifo floorplan pipeline report explore hls_model driver main'
 
 # The rooms of python/streamtensor, low to high; its own files are seen from every room.
-packages='lowering checkpoints quantization onnx images language exploration'
+packages='lowering checkpoints quantization onnx images language exploration commands'
 
 rule() # NAME, offending lines on stdin
 {

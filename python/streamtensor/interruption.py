@@ -52,10 +52,9 @@ def signals_as_interrupt(progress: Progress | None = None):
             signal.signal(number, usual[number])
 
 
-def report_error(message: str, *notes: str) -> None:
-    print(f"streamtensor: error: {message}", file=sys.stderr)
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
+def report_error(message: str, *notes: str, stream=None) -> None:
+    lines = [f"streamtensor: error: {message}", *(f"note: {note}" for note in notes)]
+    print("\n".join(lines), file=stream or sys.stderr, flush=True)
 
 
 def _is_called_back(frame: FrameType | None) -> bool:
@@ -71,6 +70,6 @@ def _leave(progress: Progress | None) -> None:
     if progress:
         progress.__exit__()
     work_folder.remove_all()
-    report_error("interrupted")
-    sys.stderr.flush()
+    # what a library says may be collected at this time: not on the stream of that name
+    report_error("interrupted", stream=sys.__stderr__)
     os._exit(STATUS)

@@ -69,7 +69,15 @@ def load(folder: Path) -> Saved:
             for name, (takes, gives) in found["phases"].items()
         }
         call = _call(found["call"])
+        _check_results(call, next(iter(sides.values()))[1])
     return Saved(sides, call, _buffers(folder / BUFFERS))
+
+
+def _check_results(call: Call | None, gives: list[Signature]) -> None:
+    """A call has as many results as the design gives."""
+    given = sum(signature.port.role == "output" for signature in gives)
+    if call and call.results.tensors + len(call.written) != given:
+        raise ValueError(f"a call without the {given} results of the design")
 
 
 def _hash(found: dict) -> str:

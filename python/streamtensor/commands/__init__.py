@@ -1,0 +1,1 @@
+"""The commands of `streamtensor`: each a file with its arguments (add) and what it does (run)."""
