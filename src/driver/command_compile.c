@@ -209,8 +209,8 @@ static void warn_narrowest(struct session *session, const struct design_phases *
 		if (design->phases.count > 1)
 			phase = text_format(session->arena, " of phase %s", design->phase[p].name);
 		text_add(&session->notices,
-		        "stc: warning: only kernels with a single lane%s fit (one element per "
-		        "cycle, slow): %s\n",
+		        "stc: warning: only kernels with a single lane%s fit (at most one element "
+		        "per cycle, slow): %s\n",
 		        phase, design->narrowest[p]);
 		any = true;
 	}

@@ -11,6 +11,7 @@
 #define NARROWER 0.8        /* factor of LUTs and DSPs from one attempt to the next */
 #define NARROWER_DSP 0.95   /* DSPs are predicted well: this much below the limit */
 #define NARROWER_MEMORY 0.7 /* factor of on-chip memory */
+#define INTERVAL_MOST 32    /* cycles between iterations, where operators must be shared */
 #define MEMORY_STEPS 4      /* increases of memory limits to find the smallest possible */
 
 struct build build_part(const struct build *b)
@@ -329,6 +330,25 @@ static enum outcome attempt_within_budget(struct build *b)
 	return over && drop_register_tiles(b->session) ? build_attempt(b) : outcome;
 }
 
+/* Builds the smallest kernels once more, whose operations share operators: with the shortest
+ * interval that fits, if the longest one does. */
+static enum outcome attempt_sharing(struct build *b)
+{
+	int64_t *interval = &b->session->choices.value[CHOICE_KERNEL_INTERVAL];
+	if (*interval)
+		return OUTCOME_SPACE;
+	*interval = INTERVAL_MOST;
+	enum outcome outcome = attempt_within_budget(b);
+	if (outcome != OUTCOME_BUILT && outcome != OUTCOME_CROWDED)
+		return outcome;
+	for (*interval = 2; *interval <= INTERVAL_MOST; *interval *= 2) {
+		outcome = attempt_within_budget(b);
+		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED)
+			return outcome;
+	}
+	return outcome;
+}
+
 bool build_fitting(struct build *b)
 {
 	enum outcome outcome = OUTCOME_REFUSED;
@@ -347,6 +367,12 @@ bool build_fitting(struct build *b)
 		        (outcome == OUTCOME_PORTS && waits_for_first(b, number)))
 			return false;
 		note_excess(b, outcome);
+	}
+	if (outcome == OUTCOME_SPACE)
+		outcome = attempt_sharing(b);
+	if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED) {
+		b->session->narrowest = first;
+		return true;
 	}
 	return (outcome != OUTCOME_MEMORY || exceeds_memory_limit(b)) && refuse_limit(b);
 }

@@ -110,6 +110,9 @@ const struct pass passes[] = {
 	PASS(choose_register_tiles, T, T, EXACT, "kernels",
 	        "contractions form several sums side by side, in blocks whose "
 	        "operands are held on chip"),
+	PASS(split_shared_epilogues, T, T, EXACT, "fused kernels",
+	        "where operators are to be shared, epilogues that have many are kernels of their "
+	        "own"),
 	PASS(choose_parallelism, T, T, EXACT, "kernels",
 	        "every kernel knows its most lanes and the memory ports of its largest operand"),
 	PASS(choose_loop_orders, T, T, EXACT, "parallelism",
@@ -121,6 +124,8 @@ const struct pass passes[] = {
 	PASS(form_streams, T, D, ORDER, "schedules",
 	        "loops in schedule order; itensor streams, demands where they are used; loads and "
 	        "stores"),
+	PASS(share_operators, D, D, EXACT, "loops in schedule order",
+	        "kernels wait between iterations, so that operations share operators, if asked to"),
 	PASS(insert_converters, D, D, EXACT, "demands",
 	        "every demand is a cast, a chunk or a converter, or nothing where the types agree"),
 	PASS(recompute_kernels, D, D, EXACT, "converters",

@@ -6,7 +6,10 @@ import re
 
 import numpy
 import pytest
+import torch
 from conftest import ROOT, stc
+
+import streamtensor
 
 HEADS, KEYS, WIDTH, TERMS = 3, 24, 16, 256
 
@@ -483,3 +486,17 @@ def test_passes_before_the_choices_may_change_scheduled_loops(core_built, tmp_pa
     again = proceed(tmp_path, text, "batch_images")
     assert kernels and again.returncode == 0, again.stderr
     assert again.stdout == done.stdout
+
+
+@pytest.mark.parametrize("quant", ["fp32", "w8a8"])
+def test_what_does_not_fit_shares_operators(quant):
+    """Four layers of other widths: each GELU has multipliers of its own, more than the board."""
+    torch.manual_seed(0)
+    widths = [20, 33, 17, 40, 9]
+    layers = [(torch.nn.Linear(*pair), torch.nn.GELU()) for pair in zip(widths, widths[1:])]
+    module = torch.nn.Sequential(*(each for layer in layers for each in layer)).eval()
+    value, board = torch.randn(5, 20), {"platform": "xc7z020", "quant": quant}
+    with pytest.raises(streamtensor.Error, match="more than the 220 of xc7z020"):
+        streamtensor.compile(module, (value,), **board, kernel_interval=1)
+    with streamtensor.compile(module, (value,), **board) as design:
+        assert (design(value) - module(value)).abs().max() < {"fp32": 1e-6, "w8a8": 0.02}[quant]

@@ -402,12 +402,12 @@ def test_the_narrowest_design_says_why_it_is(tmp_path):
         assert done.returncode == ((blocks, bool(more)) == (125, True)), done.stderr
     assert "single lane" not in said[200, False]
     assert (
-        "only kernels with a single lane fit (one element per cycle, slow): processes with "
-        "memory ports need" in said[125, False]
+        "only kernels with a single lane fit (at most one element per cycle, slow): processes "
+        "with memory ports need" in said[125, False]
     )
     assert (
-        "only kernels with a single lane of phase decode fit (one element per cycle, slow): "
-        "processes with memory ports need" in said[200, True]
+        "only kernels with a single lane of phase decode fit (at most one element per cycle, "
+        "slow): processes with memory ports need" in said[200, True]
     )
     assert "of die 0, the memory die of little together with the other phase" in said[125, True]
 
