@@ -146,18 +146,18 @@ static char *layer_name(const struct quantizer *q, const char *weight)
 	return text_copy(q->module->arena, weight, ends ? length - end : length);
 }
 
-static bool matches(const struct quantizer *q, const char *pattern, const char *weight)
+static bool matches(const char *pattern, const char *weight, const char *layer)
 {
-	return weight &&
-	        (!fnmatch(pattern, layer_name(q, weight), 0) || !fnmatch(pattern, weight, 0));
+	return !fnmatch(pattern, layer, 0) || !fnmatch(pattern, weight, 0);
 }
 
 int contraction_bits(const struct quantizer *q, const struct contraction *c)
 {
 	const struct quant_scheme *scheme = q->scheme;
 	const char *name = scheme->layers ? weight_name(q, c) : NULL;
-	for (int i = 0; i < scheme->layers; i++)
-		if (matches(q, scheme->layer[i].pattern, name))
+	const char *layer = name ? layer_name(q, name) : NULL;
+	for (int i = 0; layer && i < scheme->layers; i++)
+		if (matches(scheme->layer[i].pattern, name, layer))
 			return scheme->layer[i].bits;
 	return c->op == q->head ? scheme->head : scheme->weight;
 }
@@ -187,16 +187,16 @@ bool layers_are_known(const struct quantizer *q)
 	bool *found = ARENA_ARRAY(arena, bool, q->scheme->layers + 1);
 	for (struct op *op = q->main->region[0]->first; op && q->scheme->layers; op = op->next) {
 		struct contraction c;
-		const char *name = NULL;
+		const char *name = NULL, *layer;
 		if (op->code == OP_KERNEL && contraction_match(q, op, &c))
 			name = weight_name(q, &c);
-		if (!name)
+		if (!name || map_get(&listed, name))
 			continue;
-		if (!map_get(&listed, name))
-			list_layer(&known, &count, layer_name(q, name));
 		map_set(&listed, name, op);
+		layer = layer_name(q, name);
+		list_layer(&known, &count, layer);
 		for (int i = 0; i < q->scheme->layers; i++)
-			found[i] = found[i] || matches(q, q->scheme->layer[i].pattern, name);
+			found[i] = found[i] || matches(q->scheme->layer[i].pattern, name, layer);
 	}
 	for (int i = 0; i < q->scheme->layers; i++)
 		if (!found[i])

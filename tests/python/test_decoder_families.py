@@ -5,6 +5,7 @@ import os
 import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import decoder_families
 import pytest
@@ -14,7 +15,13 @@ from torch import nn
 from streamtensor.errors import Error
 from streamtensor.language import decoder_layers, generation, model_module, models, reference
 from streamtensor.language.decoder_step import StepShape
-from streamtensor.lowering import attention_sinks, filled_tensors, graph, position_tables
+from streamtensor.lowering import (
+    attention_sinks,
+    filled_tensors,
+    graph,
+    position_tables,
+    traced_functions,
+)
 
 TABLE = Path(__file__).resolve().parents[2] / "bench" / "decoder_families.tsv"
 # of each family: what became of its step in PyTorch, and of its design
@@ -315,6 +322,9 @@ def test_a_checkpoint_parts_a_tied_head_of_its_own(tmp_path):
     assert graph.named_tensors(parted.module)["lm_head.weight"].is_meta
 
 
+STEP = SimpleNamespace(tokens=3, past=9, batch=1)
+
+
 def table_of(numbers):
     """A module that adds a table by key to what it is given."""
 
@@ -348,11 +358,57 @@ def test_a_table_is_told_the_places_of_the_keys(numbers, told):
     program = torch.export.export(table_of(numbers), inputs)
     (added,) = (node for node in program.graph.nodes if node.name == "add")
     places = [node for node in program.graph.nodes if node.op == "placeholder"][-2]
-    tables = position_tables.PositionTables(program.graph, places, 3, 12)
+    tables = position_tables.PositionTables(program.graph, places, STEP, {})
     added.replace_input_with(added.args[1], tables.placed(added, added.args[1], 2))
     program.graph_module.recompile()
     place = torch.tensor([5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 8])
     assert torch.equal(program.module()(*inputs), (x + told(place)).float())
+
+
+class Seeing(nn.Module):
+    """Hides keys by the last rows of a table of its own."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.table = nn.Buffer(table, persistent=False)
+
+    def forward(self, ids, positions, x):
+        keys = x.shape[-1]
+        return x * self.table[:, :, keys - x.shape[1] : keys, :keys]
+
+
+@pytest.mark.parametrize("batch", (1, 2))
+@pytest.mark.parametrize("width", (16, 4, None))
+def test_a_table_of_seen_keys_is_computed_from_places(width, batch):
+    seen = torch.ones(1, 1, 16, 16).tril()
+    seen = seen - seen.tril(-width) if width else seen * (torch.rand(16, 16) < 0.5)
+    inputs = (torch.zeros(1, 3).long(), torch.tensor([[5]]), torch.rand(2, 3, 12))
+    program = torch.export.export(Seeing(seen), inputs)
+    table, _, places, _ = (node for node in program.graph.nodes if node.op == "placeholder")
+    (product,) = (node for node in program.graph.nodes if node.name == "mul")
+    step = SimpleNamespace(**{**vars(STEP), "batch": batch})
+    tables = position_tables.PositionTables(program.graph, places, step, {table: seen})
+    found = tables.seen(product, product.args[1], 3)
+    assert (found is None) == (width is None)
+    if width is None:
+        return
+    product.replace_input_with(product.args[1], found)
+    program.graph_module.recompile()
+    key = torch.tensor([5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 8])
+    age = torch.arange(5, 8)[:, None] - key
+    wanted = inputs[2] * ((age >= 0) & (age < width))
+    assert torch.equal(program.module()(*inputs)[0], wanted)
+
+
+def test_numbers_of_a_tensor_made_on_the_meta_device_are_kept():
+    class Least(nn.Module):
+        def forward(self, x):
+            return torch.where(x > 1, x, torch.tensor([-3.5, 7.0], device=x.device))
+
+    with traced_functions.Traced():
+        program = torch.export.export(Least(), (torch.zeros(2, 2, device="meta"),))
+    (numbers,) = program.constants.values()
+    assert numbers.tolist() == [-3.5, 7.0]
 
 
 def test_errors_of_transformers_are_told_in_words_of_the_user(folder_of, monkeypatch):

@@ -35,7 +35,7 @@ import torch
 
 from ..errors import Error
 from ..lowering import cache_reads
-from ..lowering.graph import Port, line_of
+from ..lowering.graph import Port, line_of, named_tensors
 from . import decoder_layers, model_module
 from .decoder_layers import Predicate, StepCache
 
@@ -102,7 +102,17 @@ class DecoderStep(torch.nn.Module):
     def check_export(self, program) -> None:
         """Refuses models whose layers read the cached rows in another way than as a set."""
         if self.shape.past:
-            cache_reads.check(program, self.shape, line_of)
+            cache_reads.check(program, self.shape, self._constants(), line_of)
+
+    def _constants(self) -> list[torch.Tensor | None]:
+        """The values of the tensors that `lower` takes; None: a model's own."""
+        own = {
+            f"{place}.{name}"
+            for place, part in self.named_modules()
+            for name in part._non_persistent_buffers_set
+        }
+        tensors = {n: each for n, each in named_tensors(self).items() if not each.is_complex()}
+        return [each if name in own else None for name, each in tensors.items()]
 
     def _masks(self, at, starts, past: int):
         """Makes the masks that transformers asks for, in its order.

@@ -41,15 +41,22 @@ def marked():
     return torch.fx.traceback.annotate(MARK)
 
 
-def check(program, shape, place) -> None:
-    """shape: of the step (`StepShape`). place: names the line of a node."""
+def check(program, shape, constants: list, place) -> None:
+    """shape: of the step (`StepShape`). constants: values of the last inputs, None for those that
+    differ from model to model. place: names the line of a node.
+    """
     inputs = [node for node in program.graph.nodes if node.op == "placeholder"]
     inputs = inputs[len(inputs) - len(program.graph_signature.user_inputs) :]
     first = 1 + len(shape.scalar_names())
     states = inputs[first : first + 2 * shape.layers]
     keys = shape.tokens + shape.past
-    tables = PositionTables(program.graph, inputs[1], shape.tokens, keys)
-    axes = _Axes(keys, dict.fromkeys(states, 2), tables if shape.batch == 1 else None)
+    known = zip(inputs[len(inputs) - len(constants) :], constants)
+    known = {node: value for node, value in known if value is not None}
+    axes = _Axes(
+        keys,
+        dict.fromkeys(states, 2),
+        PositionTables(program.graph, inputs[1], shape, known),
+    )
     for node in program.graph.nodes:
         try:
             axes.visit(node)
@@ -64,7 +71,7 @@ def check(program, shape, place) -> None:
 class _Axes:
     """The axis of the keys in each node that has one, and which nodes are masked."""
 
-    def __init__(self, keys: int, axes: dict, tables: PositionTables | None):
+    def __init__(self, keys: int, axes: dict, tables: PositionTables):
         self.keys, self.axis, self.masked, self.tables = keys, axes, set(), tables
         self.offset: set = set()  # nodes where all keys may be off by the same
         # of a node, entries in front of the keys, which belong to no key
@@ -394,12 +401,12 @@ class _Axes:
 
     def _place_table(self, node, table, dim: int) -> None:
         """Numbers the entries of the table by the places of the keys."""
-        try:
-            if self.tables is None:
-                raise NoTable
-            placed = self.tables.placed(node, table, dim)
-        except NoTable:
-            raise _Unproved("joins keys with a table by key") from None
+        placed = self.tables.seen(node, table, dim)
+        if placed is None:
+            try:
+                placed = self.tables.placed(node, table, dim)
+            except NoTable:
+                raise _Unproved("joins keys with a table by key") from None
+            self.offset.add(node)
         node.replace_input_with(table, placed)
         self.axis[placed] = dim
-        self.offset.add(node)

@@ -4,6 +4,11 @@ transformers numbers the keys by their places in the text. A step has its own ke
 cached ones, so that the numbers in a table become those places:
 
     arange(keys) * slope  ->  where(key < tokens, positions + key, key - tokens) * slope
+
+A constant square table of the keys that each query sees, as some models keep for themselves, is
+computed from places where every query sees the same number of last keys:
+
+    tril(ones)[keys - tokens : keys, : keys]  ->  place of the query >= place of the key
 """
 
 import math
@@ -27,17 +32,71 @@ class NoTable(Exception):
 class PositionTables:
     """Makes the tables of one step."""
 
-    def __init__(self, graph, positions, tokens: int, keys: int):
-        """positions: the input that holds the place of the first token."""
-        self.graph, self.positions, self.tokens, self.keys = graph, positions, tokens, keys
-        self._values: dict = {}
+    def __init__(self, graph, positions, shape, constants: dict):
+        """positions: the input that holds the place of the first token. shape: of the step
+        (`StepShape`). constants: inputs that are the same in every step, with their values.
+        """
+        self.graph, self.positions = graph, positions
+        self.tokens, self.keys = shape.tokens, shape.tokens + shape.past
+        self.one_text = shape.batch == 1  # all places are counted from one beginning
+        self._values: dict = dict(constants)
 
     def placed(self, user, table, dim: int):
         """A node for `table`, whose entries along `dim` are numbered by place, with an entry for
         each key of the step.
         """
+        if not self.one_text:
+            raise NoTable
         with self.graph.inserting_before(user):
             return _Walk(self)._at(table, dim, self._places(user))
+
+    def seen(self, user, table, dim: int):
+        """A node for a `table` of the keys that each query sees; None: it is no such table."""
+        found = self._band(table, dim)
+        if not found:
+            return None
+        queries, width = found
+        with self.graph.inserting_before(user):
+            age = self._ages(user, table.meta["val"].dim(), queries, dim)
+            sees = called(self.graph, _aten.lt.Scalar, (age, width), {}, user)
+            if self.tokens > 1:
+                known = called(self.graph, _aten.ge.Scalar, (age, 0), {}, user)
+                sees = called(self.graph, _aten.logical_and.default, (sees, known), {}, user)
+            kind = {"dtype": table.meta["val"].dtype}
+            return called(self.graph, _aten._to_copy.default, (sees,), kind, user)
+
+    def _band(self, node, dim: int) -> tuple[int, int] | None:
+        """The dim of the queries, and how many of the last keys each of them sees."""
+        spans = {}
+        while _name(node) == "slice" and len(node.args) < 5:
+            source, at, *ends = (*node.args, 0)[: max(len(node.args), 2)]
+            extent = source.meta["val"].shape[at]
+            if at in spans:
+                return None
+            spans[at] = range(extent)[slice(*(*ends, None, None)[:2])]
+            node = source
+        value = self.value(node)
+        if value is None or spans.get(dim, range(value.shape[dim])) != range(self.keys):
+            return None
+        new = range(self.keys - self.tokens, self.keys)
+        queries = [at for at in range(dim) if spans.get(at, range(value.shape[at])) == new]
+        if len(queries) != 1 or value.numel() != value.shape[queries[0]] * value.shape[dim]:
+            return None
+        width = _width(value.movedim((queries[0], dim), (-2, -1)).squeeze())
+        return width and (queries[0], width)
+
+    def _ages(self, like, rank: int, queries: int, dim: int):
+        """The places of the queries less those of the keys."""
+        graph, device = self.graph, self.positions.meta["val"].device
+        kind = {"dtype": torch.long, "device": device}
+        first = called(graph, _aten.reshape.default, (self.positions, [1]), {}, like)
+        places = called(graph, _aten.arange.default, (self.tokens,), kind, like)
+        places = called(graph, _aten.add.Tensor, (places, first), {}, like)
+        sides = []
+        for given, at in ((places, queries), (self._places(like), dim)):
+            shape = [-1 if each == at else 1 for each in range(rank)]
+            sides.append(called(graph, _aten.reshape.default, (given, shape), {}, like))
+        return called(graph, _aten.sub.Tensor, tuple(sides), {}, like)
 
     def value(self, node) -> torch.Tensor | None:
         """The numbers of a node; None: they depend on inputs."""
@@ -180,6 +239,20 @@ class _Walk:
     @staticmethod
     def _dim(source, given: tuple) -> int:
         return given[0] % source.meta["val"].dim()
+
+
+def _name(node) -> str:
+    return getattr(node.target, "__name__", "").split(".")[0]
+
+
+def _width(table: torch.Tensor) -> int | None:
+    """How many of the last keys each query of a square table sees, if that is one number."""
+    if table.dim() != 2 or table.shape[0] != table.shape[1] or table.is_complex():
+        return None
+    width = int((table[-1] != 0).sum())
+    place = torch.arange(len(table))
+    age = place[:, None] - place[None]
+    return width if torch.equal(table, ((age >= 0) & (age < width)).to(table.dtype)) else None
 
 
 def _line(value: torch.Tensor, dim: int) -> tuple[int, int] | None:

@@ -39,6 +39,12 @@ class Traced(TorchFunctionMode):
         return result
 
 
+def _tensor(data, *, device=None, **options):
+    """With its numbers, which the meta device does not keep."""
+    made = torch.tensor(data, **options)
+    return made if device is None else made.to(device)
+
+
 def _bincount(x, weights=None, minlength=0):
     """With a minimum length, which is then the length: larger numbers are not counted."""
     if not minlength:
@@ -209,6 +215,7 @@ def _writes(function, options) -> bool:
 
 
 _TRACED = {
+    torch.tensor: _tensor,
     torch.sym_max: _sym_max,
     torch.bincount: _bincount,
     torch.Tensor.bincount: _bincount,
