@@ -44,7 +44,7 @@ static int64_t cycles_of(struct build *b, int search, int64_t *dsp)
 	if (outcome != OUTCOME_BUILT)
 		return 0;
 	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
-	int64_t cycles = token_cycles(session->platform, session->module);
+	int64_t cycles = report_cycles(session, token_detail_predicted);
 	*dsp = cost.total.dsp;
 	if (cycles)
 		return cycles;

@@ -9,6 +9,8 @@
 /* Results of fewer elements are written one by one, through a port that they share: that takes no
  * longer than the latency of memory. */
 #define OWN_ELEMENTS 128
+/* Where no port is left, results of fewer elements share one. */
+#define FEW_RESULTS 1024
 
 #define PLATFORM_DIES 4
 

@@ -189,7 +189,7 @@ static void describe_ports(struct bundling *b)
 		        (port->bits <= NARROW_BITS || (port->other >= 0 && port->write));
 		narrow |= port->narrow;
 	}
-	for (int i = 0; narrow && i < b->ports; i++)
+	for (int i = 0; narrow && b->tokens && i < b->ports; i++)
 		b->port[i].narrow = b->port[i].narrow || is_seldom(b, &b->port[i], most);
 }
 

@@ -8,7 +8,6 @@
 #include "predict/store_width.h"
 #include <math.h>
 
-#define BULK_ELEMENTS 1024
 /* port words of a result that is worth several ports: less than that takes no longer than the
  * latency of memory */
 #define PARALLEL_WORDS 1024
@@ -396,7 +395,7 @@ static int64_t elements_of_own(struct design *design, const struct block *body)
 	}
 	bool left = workload_of(design->source) == WORKLOAD_NONE && (words || results > 1) &&
 	        most_parts(design, count_own(design, body)) > 0;
-	return left ? OWN_ELEMENTS : BULK_ELEMENTS;
+	return left ? OWN_ELEMENTS : FEW_RESULTS;
 }
 
 /* others: the results with ports of their own that are not lowered yet */

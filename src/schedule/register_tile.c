@@ -265,6 +265,9 @@ static struct resources storage_of(const struct register_tiler *t, int64_t bits,
 /* Cycles and resources of a schedule while its operands are chosen one after the other. */
 struct tile_price {
 	double compute, late, bytes;
+	/* of a port of an operand, the one with least to do: cycles, and words, of which an
+	 * adapter passes one a cycle */
+	double least, words;
 	struct resources memory;
 	int ports;
 	int64_t *held, *operand_ports;
@@ -303,6 +306,8 @@ static double add_loader(const struct register_tiler *t, const struct schedule *
 	double cycles = words * (wait > word_cycles ? wait : word_cycles);
 	double late = cycles - price->compute / holding->passes;
 	price->ports += ports;
+	price->least = ports ? fmin(cycles, price->least) : price->least;
+	price->words = ports ? fmin(words, price->words) : price->words;
 	price->operand_ports[operand] = ports;
 	price->bytes += words * port_bytes * (ports ? ports : 1);
 	price->late = late > price->late ? late : price->late;
@@ -362,16 +367,24 @@ static int64_t dsp_of(const struct register_tiler *t, const struct tile_size *si
 	return size->rows * (t->first + (size->lanes - 1) * t->more);
 }
 
+/* Is the result so small that it leaves element by element? */
+static bool leaves_singly(const struct register_tiler *t, const struct tile_price *price)
+{
+	bool left = price->ports <= t->limits->ports;
+	return type_elements(t->of->op->result[0]->type) < (left ? OWN_ELEMENTS : FEW_RESULTS);
+}
+
 /* Elements of a word of the result that leave in a cycle. */
-static int64_t lanes_leaving(
-        const struct register_tiler *t, const struct tile_size *size, int64_t word)
+static int64_t lanes_leaving(const struct register_tiler *t, const struct tile_size *size,
+        const struct tile_price *price)
 {
 	const struct tile_kernel *of = t->of;
+	int64_t word = t->tree ? size->rows : size->lanes;
 	int64_t most = READER_LANES;
 	int64_t left = t->limits->dsp - dsp_of(t, size);
 	if (of->is_read)
 		return word;
-	if (type_elements(of->op->result[0]->type) < OWN_ELEMENTS)
+	if (leaves_singly(t, price))
 		most = 1;
 	else if (of->is_stored)
 		most = PORT_BITS / type_bits(t->kernel->type);
@@ -390,6 +403,13 @@ static double converter_cycles(const struct register_tiler *t, const struct tile
 	int64_t lanes = t->tree ? size->rows : size->lanes;
 	int64_t wanted = loop < 0 ? 0 : t->of->wanted_lanes[loop];
 	return elements / (double)(wanted ? common_divisor(wanted, lanes) : 1);
+}
+
+/* Memory ports that operands may take. The last one is that of small operands and results: a tile
+ * that is alone may take it, too, and then two of its ports share an adapter. */
+static int most_ports(const struct register_tiler *t)
+{
+	return t->limits->ports + t->limits->shares;
 }
 
 /* Memory ports through which results leave: what the operands leave, one at least. */
@@ -412,7 +432,7 @@ static struct store_width stored_in(const struct register_tiler *t, const struct
 {
 	const struct tile_kernel *of = t->of;
 	struct store_width best = { 0 };
-	if (!of->is_stored || type_elements(of->op->result[0]->type) < OWN_ELEMENTS)
+	if (!of->is_stored || leaves_singly(t, price))
 		return best;
 	int most = store_ports(t, price);
 	for (int n = 1; n <= most && elements * best.cycles >= (n > 1 ? price->compute : 0); n++) {
@@ -433,7 +453,7 @@ static double cycles_of(const struct register_tiler *t, const struct tile_size *
 	double tiles = (double)(size->row_tiles * size->lane_tiles * t->others);
 	int64_t word = t->tree ? size->rows : size->lanes;
 	int64_t words = t->tree || t->row_terms ? 1 : size->rows;
-	double leave = (double)(words * word / lanes_leaving(t, size, word));
+	double leave = (double)(words * word / lanes_leaving(t, size, price));
 	int64_t terms = t->tree ? size->lanes : 1;
 	int64_t levels = schedule_tree_levels(t->row_terms ? size->rows : terms);
 	int64_t blocks = t->outside * (t->row_terms ? 1 : size->row_blocks) *
@@ -447,6 +467,8 @@ static double cycles_of(const struct register_tiler *t, const struct tile_size *
 	        price->bytes / (platform_channel_rate(platform) * (channels ? channels : 1));
 	double cycles = price->compute > memory ? price->compute : memory;
 	cycles = all > cycles ? all : cycles;
+	if (price->ports > t->limits->ports)
+		cycles = fmax(cycles, fmax(price->least + all, 2 * price->words));
 	if (t->of->is_read)
 		cycles = fmax(cycles, converter_cycles(t, size));
 	return cycles + price->late + tiles * leave + (double)(levels * t->latency);
@@ -485,7 +507,7 @@ static void choose_ports(struct register_tiler *t, const struct schedule *schedu
 {
 	int operand = holding->operand;
 	int64_t lanes = lanes_of_operand(t, schedule, operand);
-	int most = t->limits->ports - before->ports;
+	int most = most_ports(t) - before->ports;
 	double cycles = HUGE_VAL;
 	for (int ports = tile_ports(lanes, operand_bits(t, operand));
 	        ports <= most && cycles > before->compute; ports++) {
@@ -512,7 +534,7 @@ static void choose_held(struct register_tiler *t, const struct schedule *schedul
 {
 	const struct tile_limits *limits = t->limits;
 	struct holding holding[MOST_HELD];
-	if (before->ports > limits->ports || before->memory.bram18 > limits->memory.bram18 ||
+	if (before->ports > most_ports(t) || before->memory.bram18 > limits->memory.bram18 ||
 	        before->memory.uram > limits->memory.uram || before->compute >= t->best_price)
 		return;
 	if (operand < t->of->op->operands) {
@@ -535,7 +557,7 @@ static void choose_held(struct register_tiler *t, const struct schedule *schedul
 		return;
 	int operands = t->of->op->operands;
 	t->best_price = price;
-	int64_t lanes = lanes_leaving(t, size, t->tree ? size->rows : size->lanes);
+	int64_t lanes = lanes_leaving(t, size, before);
 	bool elementwise = !t->of->is_read && !t->of->is_stored;
 	t->best = (struct tile_choice){ true, *schedule, cycles, dsp_of(t, size), before->ports,
 		elementwise ? lanes : 0 };
@@ -560,6 +582,8 @@ static void price_size(struct register_tiler *t, const struct tile_size *size)
 	int64_t bits = rows * lanes * type_bits(t->kernel->type);
 	struct resources sums = storage_of(t, bits, (int64_t)tiles);
 	struct tile_price price = { .compute = iterations * interval,
+		.least = HUGE_VAL,
+		.words = HUGE_VAL,
 		/* the results of a block wait while the next block is summed up */
 		.memory = resources_add(sums, sums),
 		.held = ARENA_ARRAY(t->of->module->arena, int64_t, t->of->op->operands + 1),

@@ -230,14 +230,14 @@ def test_sums_of_c_keep_their_order(tmp_path, rows, columns, terms):
 
 
 @pytest.mark.parametrize(
-    "rows, columns, board, dsp",
+    "rows, columns, board, dsp, part",
     [
-        (157, 363, "u55c", 880),  # words of several rows, short last rows and terms
-        (211, 461, "xc7z020", 220),  # three of four ports for one operand, two loaders in the last
+        (157, 363, "u55c", 880, 0.6),  # words of several rows, short last rows and terms
+        (211, 461, "xc7z020", 220, 0.85),  # four of four ports for one operand
     ],
 )
 def test_a_product_with_a_vector_is_bound_by_multipliers_or_memory(
-    tmp_path, rows, columns, board, dsp
+    tmp_path, rows, columns, board, dsp, part
 ):
     """Trees add up the terms of several rows; the vector is held on chip."""
     kernel = Kernel(A=(rows, columns), x=(columns,))
@@ -245,7 +245,7 @@ def test_a_product_with_a_vector_is_bound_by_multipliers_or_memory(
     options = ("--platform", board, "--kernel-dsp", dsp, "--max-dsp", dsp)
     design = build(tmp_path, kernel.text("y"), *options)
     shape = Shape("matvec", (rows, columns), board, dsp)
-    assert simulated(design) <= bound(shape) / 0.6
+    assert simulated(design) <= bound(shape) / part
     random = numpy.random.default_rng(rows)
     a = random.standard_normal((rows, columns)).astype(numpy.float32)
     x = random.standard_normal(columns).astype(numpy.float32)
@@ -304,9 +304,16 @@ def test_words_sent_again_come_from_chip_where_memory_would_wait(tmp_path):
     assert simulated(design) <= 90_000
 
 
-@pytest.mark.parametrize("number", range(3))
-def test_random_shapes_are_near_their_bound(tmp_path, number):
-    """The first shapes of bench/dense_sweep.py."""
-    found = measure(shapes(1, 3)[number], tmp_path)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        *shapes(1, 3),  # the first of bench/dense_sweep.py
+        # the fastest datapath would wait for the only channel, as its words are padded
+        Shape("transposed", (529, 1033), "vu9p", 2200),
+    ],
+    ids=str,
+)
+def test_random_shapes_are_near_their_bound(tmp_path, shape):
+    found = measure(shape, tmp_path)
     assert not found.refused
     assert found.part >= 0.9 and abs(found.error) <= 0.05
