@@ -1,5 +1,6 @@
 /* Expressions and conditions that are affine in the counters of loops. */
 #include "frontend/c_reader.h"
+#include <string.h>
 
 #define COEFFICIENT_MOST (INT64_C(1) << 40)
 
@@ -94,15 +95,60 @@ static bool affine_unary(struct c_reader *reader, CXCursor cursor, struct poly_f
 	return true;
 }
 
-static bool affine(struct c_reader *reader, CXCursor cursor, struct poly_form *form)
+static bool is_integer(CXCursor cursor)
 {
-	cursor = c_strip(reader->arena, cursor);
 	enum CXTypeKind kind = clang_getCanonicalType(clang_getCursorType(cursor)).kind;
+	return (kind >= CXType_Bool && kind <= CXType_LongLong) || kind == CXType_Enum;
+}
+
+static bool is_counter(struct c_reader *reader, CXCursor cursor)
+{
+	const struct c_symbol *symbol = clang_getCursorKind(cursor) == CXCursor_DeclRefExpr
+	        ? c_symbol(reader, cursor)
+	        : NULL;
+	return symbol && symbol->counter;
+}
+
+static bool fits(struct c_reader *reader, CXCursor cursor, const struct poly_form *form)
+{
+	struct c_type type = c_type_of(reader, clang_getCursorType(cursor));
+	return !type.type || c_fits(reader, form, type);
+}
+
+/* Is the number the same as of this type, and as what it is converted from?  Signed numbers that C
+ * computes do not leave their type. */
+static bool survives(
+        struct c_reader *reader, CXCursor from, CXCursor to, const struct poly_form *form)
+{
+	struct c_type own = c_type_of(reader, clang_getCursorType(from));
+	struct c_type next = c_type_of(reader, clang_getCursorType(to));
+	if (!own.type || !next.type)
+		return true;
+	bool narrower = next.type->width < own.type->width;
+	bool wider = next.type->width > own.type->width && own.is_unsigned;
+	return (!narrower || fits(reader, to, form)) &&
+	        (!wider || is_counter(reader, from) || fits(reader, from, form));
+}
+
+static bool affine_expression(struct c_reader *reader, CXCursor cursor, struct poly_form *form);
+
+/* The number that is converted, explicitly or not. */
+static bool affine_conversion(
+        struct c_reader *reader, CXCursor cursor, CXCursor from, struct poly_form *form)
+{
+	return is_integer(cursor) && affine_expression(reader, from, form) &&
+	        survives(reader, c_strip(reader->arena, from), cursor, form);
+}
+
+static bool affine_expression(struct c_reader *reader, CXCursor cursor, struct poly_form *form)
+{
+	CXCursor outer = cursor;
+	cursor = c_strip(reader->arena, cursor);
 	*form = (struct poly_form){ 0 };
-	if (kind < CXType_Bool || kind > CXType_LongLong) {
-		if (kind != CXType_Enum)
-			return false;
-	}
+	if (!is_integer(outer) || !is_integer(cursor))
+		return false;
+	if (!clang_equalCursors(outer, cursor))
+		return affine_conversion(reader, outer, cursor, form);
 	switch (clang_getCursorKind(cursor)) {
 	case CXCursor_DeclRefExpr: return affine_reference(reader, cursor, form);
 	case CXCursor_UnaryOperator: return affine_unary(reader, cursor, form);
@@ -110,7 +156,8 @@ static bool affine(struct c_reader *reader, CXCursor cursor, struct poly_form *f
 	case CXCursor_CStyleCastExpr: {
 		struct c_cursors parts = c_children(reader->arena, cursor);
 		return parts.list.count &&
-		        affine(reader, parts.list.data[parts.list.count - 1], form);
+		        affine_conversion(
+		                reader, cursor, parts.list.data[parts.list.count - 1], form);
 	}
 	default: return c_integer(cursor, &form->constant);
 	}
@@ -118,8 +165,8 @@ static bool affine(struct c_reader *reader, CXCursor cursor, struct poly_form *f
 
 bool c_affine(struct c_reader *reader, CXCursor cursor, struct poly_form *form)
 {
-	bool good =
-	        ++reader->depth <= C_DEPTH_MOST && affine(reader, cursor, form) && in_range(form);
+	bool good = ++reader->depth <= C_DEPTH_MOST && affine_expression(reader, cursor, form) &&
+	        in_range(form);
 	reader->depth--;
 	return good;
 }
@@ -176,6 +223,107 @@ static const struct poly_condition *compare(struct arena *arena, enum CXBinaryOp
 	}
 }
 
+/* a < b ? a : b, the least of two numbers, or the largest. */
+struct extreme {
+	bool maximum;
+	CXCursor part[2];
+};
+
+static bool read_extreme(struct c_reader *reader, CXCursor cursor, struct extreme *extreme);
+
+static bool same_number(struct c_reader *reader, CXCursor left, CXCursor right)
+{
+	struct poly_form a;
+	struct poly_form b;
+	struct extreme first;
+	struct extreme second;
+	if (c_affine(reader, left, &a) && c_affine(reader, right, &b))
+		return !memcmp(&a, &b, sizeof a);
+	return read_extreme(reader, left, &first) && read_extreme(reader, right, &second) &&
+	        first.maximum == second.maximum &&
+	        same_number(reader, first.part[0], second.part[0]) &&
+	        same_number(reader, first.part[1], second.part[1]);
+}
+
+static bool read_choice(struct c_reader *reader, CXCursor cursor, struct extreme *extreme)
+{
+	struct c_cursors choice = c_children(reader->arena, cursor);
+	if (clang_getCursorKind(cursor) != CXCursor_ConditionalOperator || choice.list.count != 3)
+		return false;
+	CXCursor test = c_strip(reader->arena, choice.list.data[0]);
+	struct c_cursors side = c_children(reader->arena, test);
+	enum CXBinaryOperatorKind which = clang_getCursorBinaryOperatorKind(test);
+	bool less = which == CXBinaryOperator_LT || which == CXBinaryOperator_LE;
+	bool more = which == CXBinaryOperator_GT || which == CXBinaryOperator_GE;
+	if (clang_getCursorKind(test) != CXCursor_BinaryOperator || side.list.count != 2 ||
+	        (!less && !more))
+		return false;
+	bool crossed = !same_number(reader, side.list.data[0], choice.list.data[1]);
+	extreme->maximum = more != crossed;
+	extreme->part[0] = side.list.data[0];
+	extreme->part[1] = side.list.data[1];
+	return same_number(reader, side.list.data[crossed], choice.list.data[1]) &&
+	        same_number(reader, side.list.data[!crossed], choice.list.data[2]);
+}
+
+static bool read_extreme(struct c_reader *reader, CXCursor cursor, struct extreme *extreme)
+{
+	bool good = ++reader->depth <= C_DEPTH_MOST &&
+	        read_choice(reader, c_strip(reader->arena, cursor), extreme);
+	reader->depth--;
+	return good;
+}
+
+/* An unsigned number that is compared is not below 0, which would wrap. */
+static bool affine_side(struct c_reader *reader, CXCursor cursor, struct poly_form *form)
+{
+	struct c_type type = c_type_of(reader, clang_getCursorType(cursor));
+	return c_affine(reader, cursor, form) &&
+	        (!type.is_unsigned || is_counter(reader, c_strip(reader->arena, cursor)) ||
+	                fits(reader, cursor, form));
+}
+
+static bool is_less(enum CXBinaryOperatorKind which)
+{
+	return which == CXBinaryOperator_LT || which == CXBinaryOperator_LE;
+}
+
+static bool is_more(enum CXBinaryOperatorKind which)
+{
+	return which == CXBinaryOperator_GT || which == CXBinaryOperator_GE;
+}
+
+/* Less than the least of two is less than both, less than the largest is less than one of them. */
+const struct poly_condition *c_compare(struct c_reader *reader, enum CXBinaryOperatorKind which,
+        const struct poly_form *left, CXCursor right)
+{
+	struct poly_form form;
+	struct extreme extreme;
+	if (affine_side(reader, right, &form))
+		return compare(reader->arena, which, *left, form);
+	if ((!is_less(which) && !is_more(which)) || !read_extreme(reader, right, &extreme))
+		return NULL;
+	const struct poly_condition *a = c_compare(reader, which, left, extreme.part[0]);
+	const struct poly_condition *b = c_compare(reader, which, left, extreme.part[1]);
+	enum poly_operator joined = extreme.maximum == is_more(which) ? POLY_AND : POLY_OR;
+	return a && b ? join(reader->arena, joined, a, b) : NULL;
+}
+
+static const struct poly_condition *compare_cursors(
+        struct c_reader *reader, enum CXBinaryOperatorKind which, CXCursor left, CXCursor right)
+{
+	struct poly_form form;
+	struct extreme extreme;
+	if (affine_side(reader, left, &form))
+		return c_compare(reader, which, &form, right);
+	if ((!is_less(which) && !is_more(which)) || !read_extreme(reader, left, &extreme))
+		return NULL;
+	const struct poly_condition *a = compare_cursors(reader, which, extreme.part[0], right);
+	const struct poly_condition *b = compare_cursors(reader, which, extreme.part[1], right);
+	enum poly_operator joined = extreme.maximum == is_less(which) ? POLY_AND : POLY_OR;
+	return a && b ? join(reader->arena, joined, a, b) : NULL;
+}
+
 static const struct poly_condition *condition(struct c_reader *reader, CXCursor cursor)
 {
 	struct arena *arena = reader->arena;
@@ -195,12 +343,7 @@ static const struct poly_condition *condition(struct c_reader *reader, CXCursor 
 		enum poly_operator joined = which == CXBinaryOperator_LAnd ? POLY_AND : POLY_OR;
 		return left && right ? join(arena, joined, left, right) : NULL;
 	}
-	struct poly_form left;
-	struct poly_form right;
-	if (!c_affine(reader, parts.list.data[0], &left) ||
-	        !c_affine(reader, parts.list.data[1], &right))
-		return NULL;
-	return compare(arena, which, left, right);
+	return compare_cursors(reader, which, parts.list.data[0], parts.list.data[1]);
 }
 
 const struct poly_condition *c_affine_part(struct c_reader *reader, CXCursor cursor)

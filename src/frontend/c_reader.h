@@ -120,11 +120,19 @@ struct c_value c_convert(struct c_reader *reader, struct c_value value, struct c
 int c_as_condition(struct c_reader *reader, struct c_value value);
 struct c_value c_from_condition(struct c_reader *reader, int node, struct c_type type);
 
+/* --- c_range.c --- */
+/* Can the form be no number outside the type, where the current expression is? */
+bool c_fits(const struct c_reader *reader, const struct poly_form *form, struct c_type type);
+
 /* --- c_affine.c --- */
 /* false: it is not affine. Gives no diagnostic. */
 bool c_affine(struct c_reader *reader, CXCursor cursor, struct poly_form *form);
 /* NULL: it is no affine condition. Gives no diagnostic. */
 const struct poly_condition *c_affine_condition(struct c_reader *reader, CXCursor cursor);
+/* left OPERATOR right; right may be the least or the largest of numbers, as a < b ? a : b. NULL: it
+ * is not affine. */
+const struct poly_condition *c_compare(struct c_reader *reader, enum CXBinaryOperatorKind which,
+        const struct poly_form *left, CXCursor right);
 /* What a condition says of counters alone: the affine ones among those joined by &&; NULL: none. */
 const struct poly_condition *c_affine_part(struct c_reader *reader, CXCursor cursor);
 const struct poly_condition *c_and(

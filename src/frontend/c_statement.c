@@ -5,7 +5,8 @@
 
 #define LOOP_ACCEPTED                                                                              \
 	"accepted is for (i = FIRST; i < BOUND; i += STEP) with affine FIRST and BOUND and a "     \
-	"constant STEP; <=, > and >= too"
+	"constant STEP; <=, > and >= too, and a < b ? a : b of affine numbers"
+#define NOT_AFFINE_FIRST "this is no affine first value of a counter"
 
 /* --- statements of the region --- */
 
@@ -192,7 +193,8 @@ static bool increment(struct c_reader *reader, CXCursor cursor)
 
 struct loop_head {
 	CXCursor variable; /* its declaration */
-	struct poly_form first;
+	CXCursor first;
+	struct poly_form start; /* the same, if it is affine */
 	int64_t step;
 };
 
@@ -206,15 +208,15 @@ static bool read_first(struct c_reader *reader, CXCursor cursor, struct loop_hea
 	struct c_cursors parts = c_children(reader->arena, cursor);
 	if (clang_getCursorKind(cursor) == CXCursor_DeclStmt && parts.list.count == 1) {
 		head->variable = parts.list.data[0];
-		CXCursor value = clang_Cursor_getVarDeclInitializer(head->variable);
-		return !clang_Cursor_isNull(value) && c_affine(reader, value, &head->first);
+		head->first = clang_Cursor_getVarDeclInitializer(head->variable);
+		return !clang_Cursor_isNull(head->first);
 	}
 	if (!is_assignment(cursor))
 		return false;
 	CXCursor target = c_strip(reader->arena, parts.list.data[0]);
 	head->variable = clang_getCursorReferenced(target);
-	return clang_getCursorKind(target) == CXCursor_DeclRefExpr &&
-	        c_affine(reader, parts.list.data[1], &head->first);
+	head->first = parts.list.data[1];
+	return clang_getCursorKind(target) == CXCursor_DeclRefExpr;
 }
 
 static bool names(struct c_reader *reader, CXCursor cursor, CXCursor variable)
@@ -274,7 +276,7 @@ static bool read_step(struct c_reader *reader, CXCursor cursor, struct loop_head
 /* Once false, false for all further iterations? */
 static bool ends(const struct poly_condition *condition, int loop)
 {
-	if (condition->kind == POLY_AND)
+	if (condition->kind == POLY_AND || condition->kind == POLY_OR)
 		return ends(condition->part[0], loop) && ends(condition->part[1], loop);
 	return condition->kind == POLY_NOT_NEGATIVE && condition->form.coefficient[loop] < 0;
 }
@@ -295,12 +297,14 @@ static const struct poly_condition *bound_of_unequal(
 }
 
 /* The points from `low` on that the condition holds for; 0: that depends on other counters. */
-static int64_t trips_of(const struct poly_condition *bound, const struct poly_form *low, int loop)
+static int64_t trips_of(
+        const struct poly_condition *bound, const struct poly_condition *begun, int loop)
 {
 	struct poly_form form = bound->form;
+	const struct poly_form *low = &begun->form;
 	int64_t first = low->coefficient[loop] == 1 ? -low->constant : 0;
 	int64_t factor = -form.coefficient[loop];
-	if (bound->kind != POLY_NOT_NEGATIVE || factor < 1)
+	if (bound->kind != POLY_NOT_NEGATIVE || begun->kind != POLY_NOT_NEGATIVE || factor < 1)
 		return 0;
 	for (int d = 0; d < POLY_DIMS; d++)
 		if (d != loop && (form.coefficient[d] || low->coefficient[d]))
@@ -309,30 +313,39 @@ static int64_t trips_of(const struct poly_condition *bound, const struct poly_fo
 	return last < first ? 0 : last - first + 1;
 }
 
+/* The counter is not before the first value. */
+static const struct poly_condition *not_before(
+        struct c_reader *reader, const struct loop_head *head, int loop)
+{
+	struct poly_form counter = { 0 };
+	counter.coefficient[loop] = 1;
+	return head->step == 1 ? c_compare(reader, CXBinaryOperator_GE, &counter, head->first)
+	                       : c_row(reader->arena, POLY_NOT_NEGATIVE, counter);
+}
+
 /* A counter of step 1 is that dim itself; another one is first + step * dim. */
 static bool enter_loop(
         struct c_reader *reader, CXCursor cursor, const struct loop_head *head, CXCursor condition)
 {
 	int loop = reader->loops++;
 	struct c_symbol symbol = { .kind = C_SYMBOL_FORM, .counter = true };
-	struct poly_form least = { 0 };
 	symbol.form.coefficient[loop] = 1;
 	if (head->step != 1)
-		symbol.form = c_sum(head->first, symbol.form, head->step);
-	least.coefficient[loop] = 1;
-	if (head->step == 1)
-		least = c_sum(least, head->first, -1);
+		symbol.form = c_sum(head->start, symbol.form, head->step);
+	const struct poly_condition *begun = not_before(reader, head, loop);
+	if (!begun)
+		return refuse_loop(reader, head->first, NOT_AFFINE_FIRST);
+	reader->domain = c_and(reader->arena, reader->domain, begun);
 	c_set_symbol(reader, head->variable, symbol);
 	const struct poly_condition *bound = c_affine_condition(reader, condition);
 	if (bound)
 		bound = bound_of_unequal(reader, bound, loop);
 	if (!bound || !ends(bound, loop))
 		return refuse_loop(reader, condition, "this is no affine bound of the counter");
-	reader->domain = c_and(reader->arena, reader->domain,
-	        c_and(reader->arena, c_row(reader->arena, POLY_NOT_NEGATIVE, least), bound));
+	reader->domain = c_and(reader->arena, reader->domain, bound);
 	reader->position[reader->loops] = 0;
 	reader->counter[loop] = c_name(reader->arena, head->variable);
-	reader->trips[loop] = trips_of(bound, &least, loop);
+	reader->trips[loop] = trips_of(bound, begun, loop);
 	return c_statement(reader, cursor);
 }
 
@@ -345,14 +358,15 @@ static bool loop(struct c_reader *reader, CXCursor cursor)
 	if (reader->loops == POLY_DIMS)
 		return refuse_loop(reader, cursor, "there are more than 12 loops around this");
 	if (!read_first(reader, parts.list.data[0], &head))
-		return refuse_loop(
-		        reader, parts.list.data[0], "this is no affine first value of a counter");
+		return refuse_loop(reader, parts.list.data[0], NOT_AFFINE_FIRST);
 	if (!c_is_scalar(clang_getCursorType(head.variable)) ||
 	        type_is_real(c_type_of(reader, clang_getCursorType(head.variable)).type))
 		return refuse_loop(reader, parts.list.data[0], "this counter is no integer");
 	if (!read_step(reader, c_strip(reader->arena, parts.list.data[2]), &head))
 		return refuse_loop(
 		        reader, parts.list.data[2], "this is no constant step of the counter");
+	if (!c_affine(reader, head.first, &head.start) && head.step != 1)
+		return refuse_loop(reader, head.first, NOT_AFFINE_FIRST);
 	const struct poly_condition *domain = reader->domain;
 	bool good = enter_loop(reader, parts.list.data[3], &head, parts.list.data[1]);
 	reader->loops--;

@@ -173,7 +173,9 @@ bool raise_region(
 		attr_set(module, main, KEY_STREAM_UNROLL, unrolls(module, region));
 	for (int i = 0; i < r.ordered; i++) {
 		int group = raise_group_of(&r, r.order[i]);
-		if (!(group < 0 ? raise_kernel(&r, r.order[i]) : raise_sequential(&r, group)))
+		if (group < 0)
+			raise_kernel(&r, r.order[i]);
+		else if (!raise_sequential(&r, group))
 			return false;
 	}
 	attr_set(module, main, KEY_STREAM_TRANSFORMATIONS, raise_describe(&r));

@@ -104,6 +104,23 @@ struct poly_step *raise_nest(struct raising *r, struct poly *poly, int group);
 /* Makes the sequential nest of a group. */
 bool raise_sequential(struct raising *r, int group);
 
+/* --- raise_address.c --- */
+/* Shape and strides of the result of an instance's kernel, in the array's order where that is
+ * possible; its rank. */
+int raise_layout_of(
+        const struct raising *r, int instance, struct raise_layout *layout, int64_t *shape);
+/* The value that holds a source, and the address in it by the reader's counters. */
+struct value *raise_source_value(
+        struct raising *r, const struct poly_access *read, const struct poly_source *source);
+struct poly_form raise_address(
+        const struct raising *r, const struct poly_access *read, const struct poly_source *source);
+/* Does the address stay inside for all counters from low to high? */
+bool raise_stays_inside(const struct poly_form *address, int dims, const int64_t *low,
+        const int64_t *high, int64_t elements);
+/* Makes a group of an ordered statement that a kernel cannot be, as it reads too much or elements
+ * that it cannot address. false: there is none. */
+bool raise_join_addresses(struct raising *r);
+
 /* --- raise_condition.c --- */
 /* A node of one bit: the counters are in the set. Counter d is INDEX of loop d + low[d]. */
 int raise_condition(
@@ -111,8 +128,12 @@ int raise_condition(
 bool raise_is_always(const struct poly_set *set);
 
 /* --- raise_spread.c --- */
-/* Fills by_element of the instance's layout; false: its subscripts are not one counter each. */
-bool raise_spread(struct raising *r, int instance);
+/* Are an instance's subscripts one counter each, so that its result can be spread? */
+bool raise_is_spreadable(const struct raising *r, int instance);
+/* Where elements are then, and how many. */
+int64_t raise_spread_layout(const struct raising *r, int instance, struct raise_layout *layout);
+/* Fills by_element of the instance's layout. */
+void raise_spread(struct raising *r, int instance);
 
 /* --- raise_reassociate.c --- */
 /* Gives a kernel that adds or multiplies in the order of C the form in which the order is free. */
@@ -132,5 +153,5 @@ int64_t raise_point_cycles(
 /* --- raise_kernel.c --- */
 /* A name for a kernel that writes this array, made of a statement in this line. */
 const char *raise_kernel_name(struct raising *r, const char *array, int line);
-bool raise_kernel(struct raising *r, int instance);
+void raise_kernel(struct raising *r, int instance);
 #endif

@@ -17,169 +17,26 @@ struct making {
 	VEC(struct access) accesses;
 	const struct type *type; /* of the result's elements */
 	struct body body;
-	bool failed;
 };
-
-/* --- layouts of results --- */
-
-/* The counter that a subscript is, apart from a constant; -1: it is a number; -2: another form. */
-static int counter_of(const struct poly_form *form, int dims)
-{
-	int found = -1;
-	for (int d = 0; d < dims; d++) {
-		if (!form->coefficient[d])
-			continue;
-		if (found >= 0 || form->coefficient[d] != 1)
-			return -2;
-		found = d;
-	}
-	return found;
-}
 
 static int64_t extent_of(const struct poly_flow *flow, int dim)
 {
 	return flow->high[dim] - flow->low[dim] + 1;
 }
 
-/* The loop behind each dim of the array, if the subscripts are different counters and all counters
- * of more than one iteration that are not reduced. */
-static bool array_order(const struct making *m, int rank, int *loop)
-{
-	bool used[POLY_DIMS] = { false };
-	int dims = m->statement->dims;
-	for (int i = 0; i < rank; i++) {
-		loop[i] = counter_of(&m->statement->write.subscript[i], dims);
-		if (loop[i] == -2 || (loop[i] >= 0 && used[loop[i]]))
-			return false;
-		if (loop[i] >= 0)
-			used[loop[i]] = true;
-	}
-	for (int d = 0; d < dims; d++)
-		if (!used[d] && !m->flow->reduced[d] && extent_of(m->flow, d) > 1)
-			return false;
-	return true;
-}
-
-/* Shape and strides of the result; its elements are in the array's order where that is possible. */
-static const struct type *choose_layout(struct making *m, struct raise_layout *layout)
-{
-	struct raising *r = m->r;
-	int array = m->statement->write.array;
-	int loop[POLY_DIMS];
-	int64_t shape[POLY_DIMS];
-	int rank = array < 0 ? m->statement->dims : r->program.array[array].rank;
-	bool by_array = array >= 0 && array_order(m, rank, loop);
-	if (!by_array) {
-		rank = 0;
-		for (int d = 0; d < m->statement->dims; d++)
-			if (!m->flow->reduced[d])
-				loop[rank++] = d;
-	}
-	int64_t stride = 1;
-	for (int i = rank - 1; i >= 0; i--) {
-		shape[i] = loop[i] < 0 ? 1 : extent_of(m->flow, loop[i]);
-		if (loop[i] >= 0) {
-			layout->stride[loop[i]] = stride;
-			layout->offset -= stride * m->flow->low[loop[i]];
-		}
-		stride *= shape[i];
-	}
-	return type_shaped(r->module, TYPE_TENSOR, rank, shape, m->type);
-}
-
 /* --- accesses --- */
 
-/* The address of a source in the value that holds it, by the reader's counters. */
-static struct poly_form address_of(
-        const struct making *m, const struct poly_access *read, const struct poly_source *source)
-{
-	struct poly_form address = { 0 };
-	if (source->instance >= 0 && source->is_affine && m->r->layout[source->instance].value) {
-		const struct raise_layout *layout = &m->r->layout[source->instance];
-		int dims = raise_statement(m->r, source->instance)->dims;
-		address.constant = layout->offset;
-		for (int d = 0; d < dims; d++) {
-			for (int l = 0; l < POLY_DIMS; l++)
-				address.coefficient[l] +=
-				        layout->stride[d] * source->counter[d].coefficient[l];
-			address.constant += layout->stride[d] * source->counter[d].constant;
-		}
-		return address;
-	}
-	const struct poly_array *array = &m->r->program.array[read->array];
-	const struct raise_layout *layout =
-	        source->instance < 0 ? NULL : &m->r->layout[source->instance];
-	int64_t inner = 1;
-	address.constant = layout ? layout->element_offset : 0;
-	for (int i = array->rank - 1; i >= 0; i--) {
-		int64_t stride = layout ? layout->element_stride[i] : inner;
-		for (int l = 0; l < POLY_DIMS; l++)
-			address.coefficient[l] += stride * read->subscript[i].coefficient[l];
-		address.constant += stride * read->subscript[i].constant;
-		inner *= array->extent[i];
-	}
-	return address;
-}
-
-/* Does the address stay inside for all counters from low to high? */
-static bool stays_inside(const struct poly_form *address, int dims, const int64_t *low,
-        const int64_t *high, int64_t elements)
-{
-	int64_t least = address->constant;
-	int64_t most = address->constant;
-	for (int d = 0; d < dims; d++) {
-		int64_t a = address->coefficient[d] * low[d];
-		int64_t b = address->coefficient[d] * high[d];
-		least += a < b ? a : b;
-		most += a < b ? b : a;
-	}
-	return least >= 0 && most < elements;
-}
-
-static bool refuse_address(struct making *m, int read)
-{
-	const struct region_statement *statement = raise_origin(m->r, m->number);
-	const struct region_array *array =
-	        &m->r->region->arrays.data[m->statement->read[read].array];
-	m->failed = true;
-	diag_error(m->r->module->diag, statement ? statement->read_location[read] : array->location,
-	        "the elements of '%s' that are read here are no affine function of the counters",
-	        array->name);
-	return diag_note(m->r->module->diag,
-	        "accepted are loops of step 1, or subscripts with one counter each, and subscripts "
-	        "that stay inside the array while each loop runs over all of its values");
-}
-
-/* NULL: the source's elements cannot be addressed. */
-static struct value *value_of(
-        struct making *m, const struct poly_access *read, const struct poly_source *source)
-{
-	struct raising *r = m->r;
-	if (source->instance < 0)
-		return r->initial[read->array];
-	struct raise_layout *layout = &r->layout[source->instance];
-	if (source->is_affine && layout->value)
-		return layout->value;
-	if (!layout->by_element && !raise_spread(r, source->instance))
-		return NULL;
-	return layout->by_element;
-}
-
 /* Guards keep the address inside; along reductions they also spare words that are not read. */
-static bool add_operand(struct making *m, int read, const struct poly_source *source)
+static void add_operand(struct making *m, int read, const struct poly_source *source)
 {
 	struct raising *r = m->r;
 	const struct poly_access *of = &m->statement->read[read];
-	struct value *value = value_of(m, of, source);
-	if (!value)
-		return refuse_address(m, read);
-	struct poly_form address = address_of(m, of, source);
+	struct value *value = raise_source_value(r, of, source);
+	struct poly_form address = raise_address(r, of, source);
 	struct access access = access_empty(r->module, m->statement->dims);
 	int dims = m->statement->dims;
 	int64_t elements = type_elements(value->type);
-	bool inside = stays_inside(&address, dims, m->flow->low, m->flow->high, elements);
-	if (!inside && !stays_inside(&address, dims, source->low, source->high, elements))
-		return refuse_address(m, read);
+	bool inside = raise_stays_inside(&address, dims, m->flow->low, m->flow->high, elements);
 	access.offset = address.constant;
 	for (int d = 0; d < dims; d++) {
 		struct guard_range guard = { .loop = d,
@@ -193,7 +50,6 @@ static bool add_operand(struct making *m, int read, const struct poly_source *so
 	}
 	VEC_PUSH(r->arena, &m->operands, value);
 	VEC_PUSH(r->arena, &m->accesses, access);
-	return true;
 }
 
 /* --- reads with many sources --- */
@@ -214,8 +70,7 @@ static int source_node(struct making *m, int read, const struct poly_source *sou
 	if (source->instance == m->number)
 		return body_add(module, &m->body,
 		        (struct node){ .kind = NODE_ACCUMULATOR, .type = m->type });
-	if (!add_operand(m, read, source))
-		return -1;
+	add_operand(m, read, source);
 	int array = m->statement->read[read].array;
 	const struct type *type = m->r->region->arrays.data[array].type;
 	return body_operand(module, &m->body, type, (int)m->operands.count - 1);
@@ -286,8 +141,6 @@ static struct value *merge_some(struct making *m, int read, int *next, struct va
 		if (source->instance == m->number)
 			continue;
 		int other = source_node(&part, read, source);
-		if (other < 0)
-			return m->failed = true, NULL;
 		int when = node < 0
 		        ? 0
 		        : raise_condition(r->module, &part.body, &source->set, m->flow->low);
@@ -304,11 +157,8 @@ static int merged_node(struct making *m, int read)
 {
 	struct value *value = NULL;
 	int next = 0;
-	while (next < m->flow->read[read].sources) {
+	while (next < m->flow->read[read].sources)
 		value = merge_some(m, read, &next, value);
-		if (!value)
-			return -1;
-	}
 	return add_whole(m, value);
 }
 
@@ -354,7 +204,7 @@ static int select_merged(struct making *m, int read)
 	for (int i = 0; i < flow->sources; i++)
 		own = own || flow->source[i].instance == m->number;
 	int node = merged_node(m, read);
-	for (int i = 0; own && node >= 0 && i < flow->sources; i++) {
+	for (int i = 0; own && i < flow->sources; i++) {
 		if (flow->source[i].instance != m->number)
 			continue;
 		int part = raise_condition(module, &m->body, &flow->source[i].set, m->flow->low);
@@ -362,7 +212,7 @@ static int select_merged(struct making *m, int read)
 		        ? part
 		        : body_op(module, &m->body, OP_ORI, type_integer(module, 1), when, part, 0);
 	}
-	if (!own || node < 0)
+	if (!own)
 		return node;
 	int old = body_add(
 	        module, &m->body, (struct node){ .kind = NODE_ACCUMULATOR, .type = m->type });
@@ -383,7 +233,7 @@ static int read_node(struct making *m, int read)
 		return select_merged(m, read);
 	int last = default_source(m, flow);
 	int node = source_node(m, read, &flow->source[last]);
-	for (int i = 0; i < flow->sources && node >= 0; i++) {
+	for (int i = 0; i < flow->sources; i++) {
 		const struct poly_source *source = &flow->source[i];
 		bool own =
 		        source->instance == m->number && flow->source[last].instance == m->number;
@@ -391,8 +241,7 @@ static int read_node(struct making *m, int read)
 			continue;
 		int other = source_node(m, read, source);
 		int when = raise_condition(module, &m->body, &source->set, m->flow->low);
-		node = other < 0 ? -1
-		                 : body_op(module, &m->body, OP_SELECT, type, when, other, node);
+		node = body_op(module, &m->body, OP_SELECT, type, when, other, node);
 	}
 	return node;
 }
@@ -404,8 +253,7 @@ static int body_result(struct making *m, const struct body *from)
 	int *operand = ARENA_ARRAY(m->r->arena, int, m->statement->reads);
 	int *counter = ARENA_ARRAY(m->r->arena, int, m->statement->dims);
 	for (int i = 0; i < m->statement->reads; i++)
-		if ((operand[i] = read_node(m, i)) < 0)
-			return -1;
+		operand[i] = read_node(m, i);
 	for (int d = 0; d < m->statement->dims; d++) {
 		counter[d] = body_index(module, &m->body, d);
 		int low = body_integer(module, &m->body, index, m->flow->low[d]);
@@ -462,7 +310,7 @@ static bool is_result_of(const struct making *m, const struct type *type)
 	struct value *value = m->r->layout[flow->source[0].instance].value;
 	if (!value)
 		return false;
-	struct poly_form address = address_of(m, m->statement->read, flow->source);
+	struct poly_form address = raise_address(m->r, m->statement->read, flow->source);
 	int64_t stride = 1;
 	for (int i = type->rank - 1; i >= 0; i--) {
 		if (address.coefficient[i] != stride && type->shape[i] > 1)
@@ -483,15 +331,6 @@ static const struct type *find_type(struct making *m)
 	return m->r->region->arrays.data[array].type;
 }
 
-static bool too_many_operands(struct making *m)
-{
-	const struct region_statement *statement = raise_origin(m->r, m->number);
-	diag_error(m->r->module->diag, m->location, "`%s` reads more than %d different values",
-	        statement ? statement->text : m->r->region->name, KERNEL_OPERANDS);
-	return diag_note(m->r->module->diag, "accepted are up to %d: use several statements",
-	        KERNEL_OPERANDS);
-}
-
 static void fill_kernel(struct making *m, struct op *op, const struct raise_layout *layout)
 {
 	struct kernel *kernel = op->kernel;
@@ -506,18 +345,16 @@ static void fill_kernel(struct making *m, struct op *op, const struct raise_layo
 	body_remove_dead(m->r->module, &kernel->update);
 }
 
-static bool make(struct making *m, const struct body *from, const char *name)
+static void make(struct making *m, const struct body *from, const char *name)
 {
 	struct raising *r = m->r;
 	struct raise_layout *layout = &r->layout[m->number];
-	const struct type *type = choose_layout(m, layout);
+	int64_t shape[POLY_DIMS];
+	int rank = raise_layout_of(r, m->number, layout, shape);
+	const struct type *type = type_shaped(r->module, TYPE_TENSOR, rank, shape, m->type);
 	if (m->statement->write.array < 0 && is_result_of(m, type))
-		return true;
+		return;
 	m->body.result = body_result(m, from);
-	if (m->failed)
-		return false;
-	if (m->operands.count > KERNEL_OPERANDS)
-		return too_many_operands(m);
 	struct op *op = kernel_new(r->module, m->location, name, m->statement->dims,
 	        (int)m->operands.count, m->operands.data, type);
 	fill_kernel(m, op, layout);
@@ -526,10 +363,9 @@ static bool make(struct making *m, const struct body *from, const char *name)
 	op_append(r->block, op);
 	layout->value = op->result[0];
 	kernel_tidy(r->module, op);
-	return true;
 }
 
-bool raise_kernel(struct raising *r, int number)
+void raise_kernel(struct raising *r, int number)
 {
 	struct making m = { .r = r,
 		.number = number,
@@ -541,10 +377,11 @@ bool raise_kernel(struct raising *r, int number)
 	if (statement) {
 		const char *array = r->region->arrays.data[m.statement->write.array].name;
 		m.location = statement->location;
-		return make(&m, &statement->body, raise_kernel_name(r, array, m.location.line));
+		make(&m, &statement->body, raise_kernel_name(r, array, m.location.line));
+		return;
 	}
 	struct body copy = { 0 };
 	copy.result = body_operand(r->module, &copy, m.type, 0);
 	const char *array = r->region->arrays.data[m.statement->read[0].array].name;
-	return make(&m, &copy, raise_kernel_name(r, array, m.location.line));
+	make(&m, &copy, raise_kernel_name(r, array, m.location.line));
 }

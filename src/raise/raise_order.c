@@ -275,6 +275,11 @@ static bool order_with(struct raising *r, struct poly *poly)
 		int s = find_cycle(r, &graph);
 		if (s < 0 && whole && raise_chain(r))
 			continue;
+		if (s < 0 && raise_join_addresses(r)) {
+			begin(r);
+			whole = true;
+			continue;
+		}
 		if (s < 0)
 			break;
 		bool *cycle = ARENA_ARRAY(r->arena, bool, graph.count);

@@ -138,33 +138,7 @@ static bool is_own(const struct nest_making *q, int array, const struct poly_sou
 	        (is_member(q, source->instance) || source->instance == q->base[array]);
 }
 
-/* The value of a source outside the group; NULL: its elements cannot be addressed. */
-static struct value *outside_value(
-        struct nest_making *q, int array, const struct poly_source *source)
-{
-	struct raising *r = q->r;
-	if (source->instance < 0)
-		return r->initial[array];
-	struct raise_layout *layout = &r->layout[source->instance];
-	if (source->is_affine && layout->value)
-		return layout->value;
-	if (!layout->by_element && !raise_spread(r, source->instance))
-		return NULL;
-	return layout->by_element;
-}
-
-static bool refuse_address(const struct nest_making *q, int instance, int read)
-{
-	struct raising *r = q->r;
-	const struct region_statement *statement = raise_origin(r, instance);
-	diag_error(r->module->diag, statement->read_location[read],
-	        "the elements of '%s' that are read here are no affine function of the counters",
-	        r->region->arrays.data[statement->affine.read[read].array].name);
-	return diag_note(r->module->diag,
-	        "accepted are loops of step 1, or subscripts with one counter each");
-}
-
-static bool find_outside(struct nest_making *q)
+static void find_outside(struct nest_making *q)
 {
 	struct raising *r = q->r;
 	for (int i = 0; i < r->instances; i++) {
@@ -175,9 +149,8 @@ static bool find_outside(struct nest_making *q)
 			for (int k = 0; k < read->sources; k++) {
 				if (is_own(q, array, &read->source[k]))
 					continue;
-				struct value *value = outside_value(q, array, &read->source[k]);
-				if (!value)
-					return refuse_address(q, i, j);
+				struct value *value = raise_source_value(
+				        r, &statement->read[j], &read->source[k]);
 				int number = add_array(q, array, value, false);
 				int instance = read->source[k].instance;
 				q->arrays.data[number].shaped =
@@ -185,7 +158,6 @@ static bool find_outside(struct nest_making *q)
 			}
 		}
 	}
-	return true;
 }
 
 static void find_written(struct nest_making *q)
@@ -337,44 +309,6 @@ struct iteration {
 	const struct poly_step *step;
 };
 
-static struct poly_form row_major(const struct raising *r, const struct poly_access *access)
-{
-	const struct poly_array *array = &r->program.array[access->array];
-	struct poly_form index = { 0 };
-	int64_t inner = 1;
-	for (int i = array->rank - 1; i >= 0; i--) {
-		for (int d = 0; d < POLY_DIMS; d++)
-			index.coefficient[d] += inner * access->subscript[i].coefficient[d];
-		index.constant += inner * access->subscript[i].constant;
-		inner *= array->extent[i];
-	}
-	return index;
-}
-
-/* Where a value outside the nest holds a source. */
-static struct poly_form outside_index(
-        const struct raising *r, const struct poly_access *access, const struct poly_source *source)
-{
-	struct poly_form index = row_major(r, access);
-	const struct raise_layout *layout =
-	        source->instance < 0 ? NULL : &r->layout[source->instance];
-	if (!layout)
-		return index;
-	index = (struct poly_form){ 0 };
-	bool direct = source->is_affine && layout->value;
-	int terms = direct ? raise_statement(r, source->instance)->dims
-	                   : r->program.array[access->array].rank;
-	index.constant = direct ? layout->offset : layout->element_offset;
-	for (int t = 0; t < terms; t++) {
-		int64_t stride = direct ? layout->stride[t] : layout->element_stride[t];
-		const struct poly_form *form = direct ? &source->counter[t] : &access->subscript[t];
-		for (int d = 0; d < POLY_DIMS; d++)
-			index.coefficient[d] += stride * form->coefficient[d];
-		index.constant += stride * form->constant;
-	}
-	return index;
-}
-
 /* An element of an array: a form of the statement's counters for each dim. */
 struct nest_place {
 	const struct held_array *array;
@@ -506,12 +440,13 @@ static struct value *load_outside(
 {
 	struct nest_making *q = at->q;
 	const struct poly_access *access = &at->statement->read[read];
-	int array = add_array(q, access->array, outside_value(q, access->array, source), false);
+	struct value *value = raise_source_value(q->r, access, source);
+	int array = add_array(q, access->array, value, false);
 	struct nest_place place = place_in_c(q, &q->arrays.data[array], access);
 	if (place.array->shaped)
 		return load(at, &place, when);
 	place.rank = 1;
-	place.subscript[0] = outside_index(q->r, access, source);
+	place.subscript[0] = raise_address(q->r, access, source);
 	return load(at, &place, when);
 }
 
@@ -636,8 +571,7 @@ bool raise_sequential(struct raising *r, int group)
 		if (q.own[a] >= 0 && q.base[a] != RAISE_NO_BASE)
 			q.arrays.data[q.own[a]].initial = value_of_instance(&q, a, q.base[a]);
 	find_readers(&q);
-	if (!find_outside(&q))
-		return false;
+	find_outside(&q);
 	make_op(&q, location);
 	int array = r->program.statement[first].write.array;
 	attr_set(r->module, q.op, KEY_STREAM_NAME,

@@ -57,43 +57,70 @@ static bool find_subscripts(struct spread *s)
 	return true;
 }
 
-/* Loop 2 i counts iterations of subscript i, loop 2 i + 1 the elements of each. */
-static void fill(const struct spread *s, struct kernel *kernel, struct raise_layout *layout)
+static struct spread spread_of(const struct raising *r, int instance)
+{
+	struct spread s = { .statement = raise_statement(r, instance), .flow = &r->flow[instance] };
+	s.rank = r->program.array[s.statement->write.array].rank;
+	return s;
+}
+
+bool raise_is_spreadable(const struct raising *r, int instance)
+{
+	struct spread s = spread_of(r, instance);
+	return find_subscripts(&s);
+}
+
+static int64_t place(const struct spread *s, struct raise_layout *layout)
 {
 	int64_t inner = 1;
-	struct access *from = &kernel->operand[0];
-	from->offset = layout->offset;
-	for (int d = 0; d < s->statement->dims; d++)
-		from->offset += layout->stride[d] * s->flow->low[d];
 	layout->element_offset = 0;
 	for (int i = s->rank - 1; i >= 0; i--) {
-		int64_t factor = s->factor[i] > 0 ? s->factor[i] : -s->factor[i];
-		int64_t sign = s->factor[i] > 0 ? 1 : -1;
-		int loop = s->loop[i];
-		kernel->loop[2 * i].extent = s->extent[i] / factor;
-		kernel->loop[2 * i + 1].extent = factor;
-		kernel->result.stride[2 * i] = factor * inner;
-		kernel->result.stride[2 * i + 1] = inner;
-		if (loop >= 0) {
-			from->stride[2 * i] = sign * layout->stride[loop];
-			int64_t last = s->extent[i] / factor - 1;
-			from->offset += sign > 0 ? 0 : layout->stride[loop] * last;
-		}
 		layout->element_stride[i] = inner;
 		layout->element_offset -= inner * s->least[i];
 		inner *= s->extent[i];
 	}
+	return inner;
 }
 
-bool raise_spread(struct raising *r, int instance)
+int64_t raise_spread_layout(const struct raising *r, int instance, struct raise_layout *layout)
+{
+	struct spread s = spread_of(r, instance);
+	find_subscripts(&s);
+	return place(&s, layout);
+}
+
+/* Loop 2 i counts iterations of subscript i, loop 2 i + 1 the elements of each. */
+static void fill(const struct spread *s, struct kernel *kernel, const struct raise_layout *layout)
+{
+	struct access *from = &kernel->operand[0];
+	from->offset = layout->offset;
+	for (int d = 0; d < s->statement->dims; d++)
+		from->offset += layout->stride[d] * s->flow->low[d];
+	for (int i = s->rank - 1; i >= 0; i--) {
+		int64_t factor = s->factor[i] > 0 ? s->factor[i] : -s->factor[i];
+		int64_t sign = s->factor[i] > 0 ? 1 : -1;
+		int loop = s->loop[i];
+		int64_t inner = layout->element_stride[i];
+		kernel->loop[2 * i].extent = s->extent[i] / factor;
+		kernel->loop[2 * i + 1].extent = factor;
+		kernel->result.stride[2 * i] = factor * inner;
+		kernel->result.stride[2 * i + 1] = inner;
+		if (loop < 0)
+			continue;
+		from->stride[2 * i] = sign * layout->stride[loop];
+		int64_t last = s->extent[i] / factor - 1;
+		from->offset += sign > 0 ? 0 : layout->stride[loop] * last;
+	}
+}
+
+void raise_spread(struct raising *r, int instance)
 {
 	struct raise_layout *layout = &r->layout[instance];
 	const struct region_statement *origin = raise_origin(r, instance);
-	struct spread s = { .statement = raise_statement(r, instance), .flow = &r->flow[instance] };
+	struct spread s = spread_of(r, instance);
 	const struct region_array *array = &r->region->arrays.data[s.statement->write.array];
-	s.rank = array->rank;
-	if (!find_subscripts(&s))
-		return false;
+	find_subscripts(&s);
+	place(&s, layout);
 	const char *name = raise_kernel_name(r, array->name, origin->location.line);
 	struct op *op = kernel_new(r->module, origin->location, name, 2 * s.rank, 1, &layout->value,
 	        type_shaped(r->module, TYPE_TENSOR, s.rank, s.extent, array->type));
@@ -102,5 +129,4 @@ bool raise_spread(struct raising *r, int instance)
 	op_append(r->block, op);
 	kernel_tidy(r->module, op);
 	layout->by_element = op->result[0];
-	return true;
 }

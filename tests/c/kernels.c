@@ -245,3 +245,34 @@ void correlation(float float_n, float data[N][M], float corr[M][M], float mean[M
 	}
 	corr[M - 1][M - 1] = 1.0f;
 }
+
+#define LEAST(a, b) ((a) < (b) ? (a) : (b))
+#define MOST(a, b) ((a) > (b) ? (a) : (b))
+
+/* The last tile is short. */
+void tiles(float C[N][M], float A[N][K], float B[K][M])
+{
+	for (int ii = 0; ii < N; ii += 4)
+		for (int jj = 0; jj < M; jj += 8)
+			for (int k = 0; k < K; k++)
+				for (int i = ii; i < LEAST(ii + 4, N); i++)
+					for (int j = jj; j < LEAST(jj + 8, M); j++)
+						C[i][j] += A[i][k] * B[k][j];
+}
+
+/* Elements that are inside for some iterations of the box alone, and such as lie between those
+ * that were written. */
+void addressed(float y[2 * N], float z[N], float x[N], float h[N])
+{
+	float t[N][N];
+	for (int n = 0; n < 2 * N - 1; n++) {
+		y[n] = 0;
+		for (int k = MOST(0, n - N + 1); k <= LEAST(n, N - 1); k++)
+			y[n] += x[k] * h[n - k];
+	}
+	for (int i = 0; i < N; i++)
+		for (int j = 0; j <= i; j++)
+			t[i - j][j] = x[i] * h[j];
+	for (int i = 0; i < N; i++)
+		z[i] = t[0][i] - t[i][N - 1 - i];
+}

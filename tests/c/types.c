@@ -1,6 +1,7 @@
 /* Types and operators of C, as test inputs. */
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define N 19
@@ -88,4 +89,32 @@ void chained(float a[N], float b[N], float c)
 		--b[i];
 		b[i] = t - b[i];
 	}
+}
+
+static void upto(const int32_t a[N], int32_t y[N], unsigned char n)
+{
+	for (int i = 0; i < N; i++)
+		if (i < n)
+			y[i] = a[i];
+}
+
+/* Numbers of few bits, and unsigned ones below 0. */
+void wraps(const int32_t a[N], int32_t y[N], int32_t z[N], int64_t w[N], float v[N])
+{
+	for (unsigned i = 0; i < N; i++)
+		if (i - 5 < 3)
+			y[i] = a[i];
+	for (int i = 0; i < N; i++) {
+		int8_t few = i * 20;
+		float half = i;
+		int64_t wide = i - 4u;
+		if (few < 3 || (unsigned char)(i * 30) > 200)
+			z[i] = a[i];
+		w[i] = wide < 3 ? a[i] : wide;
+		v[i] += half / 2;
+	}
+	for (size_t i = N - 1; i > 0; i--)
+		for (unsigned j = 1; j < N - i; j++)
+			z[j + i] += a[j - 1];
+	upto(a, y, 260);
 }

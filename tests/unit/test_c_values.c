@@ -28,7 +28,7 @@ static void test_graphs_of_kernels(void **state)
 	(void)state;
 	static const char *const functions[] = { "gemm", "two_products", "three_products", "atax",
 		"bicg", "mvt", "gemver", "gesummv", "doitgen", "syrk", "syr2k", "trmm", "symm",
-		"covariance", "correlation" };
+		"covariance", "correlation", "tiles", "addressed" };
 	int failures = 0;
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
 		failures += !passes_all("kernels.c", functions[i], true, false);
@@ -61,7 +61,7 @@ static void test_types(void **state)
 {
 	(void)state;
 	static const char *const functions[] = { "bytes", "unsigned_words", "quotients",
-		"conversions", "functions", "conditions", "chained" };
+		"conversions", "functions", "conditions", "chained", "wraps" };
 	int failures = 0;
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
 		failures += !passes_all("types.c", functions[i], true, false);
