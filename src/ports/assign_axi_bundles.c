@@ -288,11 +288,34 @@ static bool is_shared_bundle(const struct bundling *b, int bundle)
 	return count > 1;
 }
 
+/* of these, the words of the ports that moved there although they are many */
+static int64_t moved_words(const struct bundling *b)
+{
+	int64_t words = 0;
+	for (int i = 0; i < b->ports; i++)
+		words += b->port[i].moved_to_narrow ? b->port[i].layered : 0;
+	return words;
+}
+
+/* Requests of a port that moved to the narrow adapter: all such ports share what its channel needs.
+ * One that is read in step with others, on adapters of their own, gets as large a part as its words
+ * are of all words that moved: it then brings them as fast as the others do. */
+static int64_t share_of_requests(const struct bundling *b, const struct bundled *port)
+{
+	int64_t ports = 0;
+	int64_t words = moved_words(b);
+	for (int i = 0; i < b->ports; i++)
+		ports += b->port[i].moved_to_narrow;
+	int64_t requests = ports > REQUESTS_ALL ? 1 : REQUESTS_ALL / ports;
+	int64_t part = words ? REQUESTS_ALL * port->layered / words : 0;
+	requests = requests < REQUESTS ? requests : REQUESTS;
+	return port->parallel_ports > 1 && part > requests ? part : requests;
+}
+
 /* outstanding requests of a port whose words are read one by one; 0: the default */
 static int64_t outstanding_requests(const struct bundling *b, int number)
 {
 	const struct bundled *port = &b->port[number];
-	int64_t moved_ports = 0;
 	int64_t most = 0;
 	if (!port->narrow || (port->write && b->tokens))
 		return 0;
@@ -300,17 +323,13 @@ static int64_t outstanding_requests(const struct bundling *b, int number)
 		return port->words >= MANY_NARROW ? REQUESTS_NARROW : 0;
 	if (port->bits != ENGINE_WORD_BITS || port->words <= FEW_WORDS)
 		return 0;
-	for (int i = 0; i < b->ports; i++) {
-		moved_ports += b->port[i].moved_to_narrow;
+	for (int i = 0; i < b->ports; i++)
 		most = b->port[i].layered > most && is_full_word_port(&b->port[i])
 		        ? b->port[i].layered
 		        : most;
-	}
 	if (b->run_time_tiles && port->layered * FEW_WAIT <= most)
 		return REQUESTS_FEW;
-	if (!port->moved_to_narrow || moved_ports * REQUESTS <= REQUESTS_ALL)
-		return REQUESTS;
-	return moved_ports < REQUESTS_ALL ? REQUESTS_ALL / moved_ports : 1;
+	return port->moved_to_narrow ? share_of_requests(b, port) : REQUESTS;
 }
 
 static void set_bundles(const struct bundling *b)
@@ -400,15 +419,6 @@ static int64_t slow_words(const struct bundling *b)
 	int64_t words = 0;
 	for (int i = 0; i < b->ports; i++)
 		words += b->port[i].narrow && !b->port[i].write ? b->port[i].layered : 0;
-	return words;
-}
-
-/* of these, the words of the ports that moved there although they are many */
-static int64_t moved_words(const struct bundling *b)
-{
-	int64_t words = 0;
-	for (int i = 0; i < b->ports; i++)
-		words += b->port[i].moved_to_narrow ? b->port[i].layered : 0;
 	return words;
 }
 

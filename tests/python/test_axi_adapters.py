@@ -407,6 +407,38 @@ def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_pat
     assert {name for operands, name in calls if operands & words} == {"load_words_f32", "cast"}
 
 
+def test_a_port_that_travels_word_by_word_keeps_step_with_its_loaders_others(
+    core_built, tmp_path, monkeypatch
+):
+    """At 16,384 tokens one of 32 ports of Llama's keys and values finds no adapter of its own. It
+    asks for as many words ahead as it needs: what a full cache adds is near what memory takes.
+    """
+    monkeypatch.setitem(
+        builtin_models.BUILT_IN,
+        "llama-3.2-1b",
+        builtin_models.BUILT_IN["llama-3.2-1b"] | {"num_hidden_layers": 3},
+    )
+    model = models.load("llama-3.2-1b", search=False)
+    source, design = tmp_path / "step.mlir", tmp_path / "design"
+    shape = replace(StepShape.of(model.config, "decode", 16384, 1), argmax=True)
+    source.write_text(model.lower(shape).text)
+    stc("compile", source, "--quant", "w4a8", "-o", design)
+    cycles = {
+        position: json.loads(
+            stc("simulate", design, "--json", f"--extent=positions={position}").stdout
+        )["cycles"]
+        for position in (127, 16383)
+    }
+    manifest = json.loads((design / "manifest.json").read_text())
+    state_bytes = sum(
+        buffer["bytes"]
+        for buffer in manifest["buffers"]
+        if buffer["segments"][0]["role"] == "state"
+    )
+    # each of 32 channels brings 48 bytes a cycle
+    assert cycles[16383] - cycles[127] < 1.6 * state_bytes / (32 * 48)
+
+
 @pytest.mark.xfail(
     reason="with the registers between dies the memory die is crowded: 250 MHz", strict=True
 )
