@@ -42,8 +42,7 @@ static void narrow_row(struct ranges *ranges, const struct poly_form *form)
 	}
 }
 
-static void narrow(
-        struct ranges *ranges, const struct poly_condition *condition, bool negated)
+static void narrow(struct ranges *ranges, const struct poly_condition *condition, bool negated)
 {
 	struct poly_form zero = { 0 };
 	struct poly_form minus;

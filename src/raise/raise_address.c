@@ -109,8 +109,8 @@ static struct poly_form address_in(const struct raising *r, const struct poly_ac
 	return address;
 }
 
-struct poly_form raise_address(const struct raising *r, const struct poly_access *read,
-        const struct poly_source *source)
+struct poly_form raise_address(
+        const struct raising *r, const struct poly_access *read, const struct poly_source *source)
 {
 	return address_in(
 	        r, read, source, source->instance < 0 ? NULL : &r->layout[source->instance]);
@@ -163,9 +163,8 @@ static int64_t find_layout(const struct raising *r, const struct poly_access *re
 		int rank = raise_layout_of(r, source->instance, layout, shape);
 		for (int i = 0; i < rank; i++)
 			elements *= shape[i];
-		return is_direct(r, source)
-		        ? elements
-		        : raise_spread_layout(r, source->instance, layout);
+		return is_direct(r, source) ? elements
+		                            : raise_spread_layout(r, source->instance, layout);
 	}
 	elements = elements_of(r, read->array);
 	int64_t inner = 1;
@@ -189,8 +188,8 @@ static bool is_inside(const struct raising *r, int reader, const struct poly_acc
 	struct raise_layout layout = { 0 };
 	int64_t elements = find_layout(r, read, source, &layout);
 	struct poly_form address = address_in(r, read, source, &layout);
-	return raise_stays_inside(&address, raise_statement(r, reader)->dims, source->low,
-	        source->high, elements);
+	return raise_stays_inside(
+	        &address, raise_statement(r, reader)->dims, source->low, source->high, elements);
 }
 
 /* Marks what has to be in a nest so that the reader finds the source. */
