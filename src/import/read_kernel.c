@@ -29,6 +29,7 @@ static const enum attr_key payload[] = {
 	KEY_ROW_UNROLL,
 	KEY_PARTIAL_SUMS,
 	KEY_INITIATION_INTERVAL,
+	KEY_COMBINE_INTERVAL,
 };
 
 static bool attribute_error(struct reader *reader, enum attr_key key, const char *wanted)
@@ -259,6 +260,7 @@ static bool read_schedule(struct reader *reader, const struct op *op, struct ker
 {
 	const char *combine = attr_text_or(op, KEY_COMBINE, "");
 	int64_t initiation_interval = attr_integer_or(op, KEY_INITIATION_INTERVAL, 1);
+	int64_t combine_interval = attr_integer_or(op, KEY_COMBINE_INTERVAL, 1);
 	kernel->scheduled = attr_get(op, KEY_SCHEDULED) != NULL;
 	kernel->scan = attr_get(op, KEY_SCAN) != NULL;
 	kernel->ordered = attr_get(op, KEY_ORDERED) != NULL;
@@ -268,6 +270,7 @@ static bool read_schedule(struct reader *reader, const struct op *op, struct ker
 	kernel->partial_sums = attr_integer_or(op, KEY_PARTIAL_SUMS, 1);
 	kernel->combine = op_code_of(combine, strlen(combine));
 	kernel->initiation_interval = (int)initiation_interval;
+	kernel->combine_interval = (int)combine_interval;
 	if (*combine && kernel->combine == OP_NONE)
 		return attribute_error(reader, KEY_COMBINE, "the name of an operation");
 	if (kernel->lanes < 1 ||
@@ -283,6 +286,8 @@ static bool read_schedule(struct reader *reader, const struct op *op, struct ker
 		        reader, KEY_ROW_UNROLL, "1, or the extent of the loop before the lanes");
 	if (initiation_interval < 1 || initiation_interval > 1 << 20)
 		return attribute_error(reader, KEY_INITIATION_INTERVAL, "a number of cycles");
+	if (combine_interval < 1 || combine_interval > 1 << 20)
+		return attribute_error(reader, KEY_COMBINE_INTERVAL, "a number of cycles");
 	return true;
 }
 

@@ -36,7 +36,7 @@ struct op *kernel_new(struct module *module, struct location location, const cha
 	kernel->result = access_new(arena, loops);
 	kernel->type = type_scalar(result);
 	kernel->lanes = kernel->row_unroll = kernel->partial_sums = 1;
-	kernel->initiation_interval = 1;
+	kernel->initiation_interval = kernel->combine_interval = 1;
 	return op;
 }
 

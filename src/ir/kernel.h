@@ -131,6 +131,9 @@ struct kernel {
 	int64_t row_unroll;
 	int64_t partial_sums; /* 1, or a power of two: partial sums that take terms round-robin */
 	int initiation_interval; /* cycles between iterations */
+	/* the same of the nest that combines partial sums; above 1 it is one of its own, in the
+	 * kernel's process */
+	int combine_interval;
 	/* of a reduction, the op with update = combine(acc, term); OP_NONE if update has another
 	 * form (then the lane loop is no reduction) */
 	enum op_code combine;

@@ -160,6 +160,9 @@ static void add_schedule(struct field_list *list, const struct kernel *kernel)
 	add_item(list, KEY_PARTIAL_SUMS,
 	        kernel->partial_sums > 1 ? attr_integer(module, kernel->partial_sums) : NULL);
 	add_item(list, KEY_INITIATION_INTERVAL, attr_integer(module, kernel->initiation_interval));
+	add_item(list, KEY_COMBINE_INTERVAL,
+	        kernel->combine_interval > 1 ? attr_integer(module, kernel->combine_interval)
+	                                     : NULL);
 }
 
 const struct attr *kernel_attributes(struct module *module, const struct op *op)

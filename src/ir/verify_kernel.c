@@ -73,8 +73,8 @@ static void check_schedule(struct verifier *verifier, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct loop *last = kernel->loops ? &kernel->loop[kernel->loops - 1] : NULL;
-	if (kernel->lanes < 1 || kernel->initiation_interval < 1)
-		verify_fail(verifier, op, "lanes and interval are not positive");
+	if (kernel->lanes < 1 || kernel->initiation_interval < 1 || kernel->combine_interval < 1)
+		verify_fail(verifier, op, "lanes and intervals are not positive");
 	else if (kernel->lanes > 1 &&
 	        (!kernel->scheduled || !last || last->extent != kernel->lanes))
 		verify_fail(verifier, op, "%" PRId64 " lanes without a last loop of this extent",

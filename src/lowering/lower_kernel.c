@@ -392,8 +392,8 @@ static int add_terms(struct lowering *l, int outer, int64_t *trip,
 			run_time[i] = NULL;
 		}
 	int opened = process_nest_run_time(&l->p,
-	        (struct loop_bounds){ l->nest - outer, trip + outer, run_time + outer }, 1,
-	        l->counter + outer);
+	        (struct loop_bounds){ l->nest - outer, trip + outer, run_time + outer },
+	        l->kernel->combine_interval, l->counter + outer);
 	take_operands(l, TAKE_POST);
 	return opened;
 }

@@ -44,8 +44,8 @@ int double_buffered_loop(const struct op *op)
 	int nest = kernel->loops - (kernel->lanes > 1) - (kernel->row_unroll > 1);
 	int outer = kernel_outer_reduction(kernel);
 	int inner = kernel_inner_reduction(kernel);
-	if (kernel->partial_sums == 1 || outer < 1 || kernel->loop[inner].run_time ||
-	        kernel->loop[inner].extent < kernel->partial_sums ||
+	if (kernel->partial_sums == 1 || kernel->combine_interval > 1 || outer < 1 ||
+	        kernel->loop[inner].run_time || kernel->loop[inner].extent < kernel->partial_sums ||
 	        body_uses_counters(&kernel->post))
 		return -1;
 	bool several = false, counted = false;

@@ -24,7 +24,8 @@ bool is_reduction_split(const struct kernel *kernel, int64_t parts)
 		else
 			terms = several ? loop->extent : terms;
 	}
-	return parts > 1 && !kernel->scan && rows > 1 && terms && terms % parts == 0;
+	return parts > 1 && kernel->combine_interval == 1 && !kernel->scan && rows > 1 && terms &&
+	        terms % parts == 0;
 }
 
 int lower_reduction_split(

@@ -2,13 +2,15 @@
  *
  * A kernel that begins an iteration every n cycles needs an n-th of the operators of each kind. So
  * a kernel gets the interval that --kernel-interval allows, but none longer than it has operations
- * of one kind that DSPs compute: a longer one saves nothing.
+ * of one kind that DSPs compute: a longer one saves nothing.  Partial sums are combined in a nest
+ * of their own, whose iterations wait as well: a tree of as many adders would idle nearly always.
  *
  * Before: stream.kernel {initiation_interval = 1}  (20 multiplications)
  * After:  stream.kernel {initiation_interval = 8}  (3 multipliers)
  * Needs: scheduled kernels. Guarantees: no interval is shorter than before. Exact.
  * Ends: one walk over the program. */
 #include "ir/kernel.h"
+#include "lowering/lower_kernel.h"
 #include "lowering/operator_kinds.h"
 #include "lowering/lowering_passes.h"
 
@@ -35,6 +37,11 @@ struct sharing {
 	int most; /* cycles between iterations */
 };
 
+static int within(const struct sharing *s, int64_t operations)
+{
+	return operations < s->most ? (int)operations : s->most;
+}
+
 static void share(struct op *op, void *context)
 {
 	const struct sharing *s = context;
@@ -43,10 +50,14 @@ static void share(struct op *op, void *context)
 	struct kernel *kernel = op->kernel;
 	int update = most_of_one_kind(s->arena, s->platform, &kernel->update);
 	int post = most_of_one_kind(s->arena, s->platform, &kernel->post);
-	int64_t all = (update > post ? update : post) * kernel->lanes * kernel->row_unroll;
-	int interval = all < s->most ? (int)all : s->most;
-	if (interval > kernel->initiation_interval)
-		kernel->initiation_interval = interval;
+	bool combines = kernel->partial_sums > 1 && !is_reduction_dynamic(op);
+	int64_t words = kernel->lanes * kernel->row_unroll;
+	int main = within(s, (combines || post < update ? update : post) * words);
+	if (main > kernel->initiation_interval)
+		kernel->initiation_interval = main;
+	if (combines)
+		kernel->combine_interval =
+		        within(s, kernel->partial_sums > post ? kernel->partial_sums : post);
 }
 
 bool share_operators(struct pass_context *context, struct module *module)

@@ -500,3 +500,16 @@ def test_what_does_not_fit_shares_operators(quant):
         streamtensor.compile(module, (value,), **board, kernel_interval=1)
     with streamtensor.compile(module, (value,), **board) as design:
         assert (design(value) - module(value)).abs().max() < {"fp32": 1e-6, "w8a8": 0.02}[quant]
+
+
+def test_partial_sums_share_the_adders_of_their_tree(tmp_path):
+    torch.manual_seed(0)
+    module, value = torch.nn.LayerNorm(32).eval(), torch.randn(16, 32)
+    dsp = []
+    for interval in (1, 8):
+        with streamtensor.compile(
+            module, (value,), kernel_interval=interval, kernel_dsp=1, register_tiles="none"
+        ) as design:
+            assert (design(value) - module(value)).abs().max() < 2e-6
+            dsp.append(design.report.used.dsps)
+    assert dsp[1] < 0.7 * dsp[0], dsp
