@@ -268,8 +268,8 @@ static void write_channel(struct emitter *e, const struct op *op, struct text *o
 	const char *form = op->code == OP_FIFO
 	        ? "\thls::stream<%s, %lld> %s(\"%s\");\n"
 	        : "\thls::stream_of_blocks<%s, %lld> %s ST_NAMED(\"%s\");\n";
-	for (const char *own = name; own;
-	        own = own == name ? hls_channel_half(e, type, name) : NULL) {
+	const char *own;
+	for (int i = 0; (own = hls_channel_part(e, type, name, i)); i++) {
 		text_add(out, form, hls_channel_type(e, type), (long long)type->depth, own, own);
 		if (op->code == OP_FIFO && storage)
 			text_add(out, "#pragma HLS bind_storage variable=%s type=fifo impl=%s\n",
@@ -506,10 +506,9 @@ static void place_ends(struct emitter *e, const struct op *channel, const struct
 	int64_t from = die_of(ends->writing);
 	int64_t to = die_of(ends->reading);
 	const char *name = hls_spelling(e, channel->result[0])->text;
-	const char *half = hls_channel_half(e, channel->result[0]->type, name);
-	place_channel(e, name, from, to);
-	if (half)
-		place_channel(e, half, from, to);
+	const char *part;
+	for (int i = 0; (part = hls_channel_part(e, channel->result[0]->type, name, i)); i++)
+		place_channel(e, part, from, to);
 }
 
 static void place_cells(struct emitter *e)

@@ -208,8 +208,10 @@ const char *hls_read(struct emitter *e, const struct op *take);
 void hls_write(struct emitter *e, const struct op *push, const char *when);
 /* The C++ type of an element of a channel. */
 const char *hls_channel_type(struct emitter *e, const struct type *channel);
-/* The name of the second FIFO of a wide word; NULL: the channel has one FIFO. */
-const char *hls_channel_half(struct emitter *e, const struct type *channel, const char *name);
+/* The name of one of the FIFOs in which the words of a channel travel, from 0; NULL: there are not
+ * so many. */
+const char *hls_channel_part(
+        struct emitter *e, const struct type *channel, const char *name, int number);
 /* The names of a channel's FIFOs as arguments of a call. */
 const char *hls_channel_names(struct emitter *e, const struct type *channel, const char *name);
 

@@ -724,16 +724,23 @@ static struct op *call_of(struct emitter *e, const struct op *process)
 	return NULL;
 }
 
+/* Parameters for all FIFOs of a channel. */
+static const char *fifo_parameter(struct emitter *e, const struct type *channel, const char *name)
+{
+	struct text text = text_new(e->arena);
+	const char *own;
+	for (int i = 0; (own = hls_channel_part(e, channel, name, i)); i++)
+		text_add(&text, "%shls::stream<%s> &%s", i ? ", " : "",
+		        hls_channel_type(e, channel), own);
+	return text.data;
+}
+
 const char *hls_parameter(struct emitter *e, int argument, const char *name)
 {
 	const struct value *value = e->call->operand[argument];
 	const struct type *type = value->type;
-	const char *word = hls_channel_type(e, type);
-	const char *high = hls_channel_half(e, type, name);
 	if (type->kind == TYPE_FIFO)
-		return text_format(e->arena,
-		        high ? "hls::stream<%s> &%s, hls::stream<%s> &%s" : "hls::stream<%s> &%s",
-		        word, name, word, high);
+		return fifo_parameter(e, type, name);
 	if (type->kind == TYPE_BLOCKS)
 		return text_format(e->arena, "hls::stream_of_blocks<%s> &%s",
 		        hls_type(e, type->element), name);

@@ -15,6 +15,8 @@
 #define LAST_RESULTS 64
 /* results take 1/CHANNELS_SHARE of the memory channels at most, since operands need the others */
 #define CHANNELS_SHARE 2
+/* most results that leave in full words where the ports that read take all adapters */
+#define FULL_RESULTS 4
 
 static const struct type *tensor_of(const struct op *store)
 {
@@ -89,7 +91,28 @@ static int store_segments(
 	return count;
 }
 
-/* packs words to the width of a port, which then shares an adapter of the engine's */
+/* Ports that need an adapter. A shared loader of full words reads little, and shares one with
+ * another port where adapters are short (assign_axi_bundles.c). */
+static int64_t adapters_taken(const struct design *design)
+{
+	int64_t taken = (int64_t)design->port_attrs.count;
+	for (size_t i = 0; i < design->port_attrs.count; i++) {
+		const struct attr *by = attr_item(design->port_attrs.data[i], KEY_STREAM_LOADER);
+		const struct type *words = design->block->argument[i]->type->element;
+		taken -= by && text_same(by->text, "shared") && type_bits(words) == PORT_BITS;
+	}
+	return taken;
+}
+
+/* Do the ports that read take all adapters? Results then leave in full words, which share one. */
+static bool reads_take_all(const struct design *design)
+{
+	return workload_of(design->source) == WORKLOAD_NONE && !design->layers &&
+	        adapters_taken(design) >= design->context->platform->ports;
+}
+
+/* packs words to the width of a port, which then shares an adapter of the engine's, or one of those
+ * that read */
 static struct value *full_words(struct design *design, struct value *from, int64_t words)
 {
 	struct module *module = design->module;
@@ -98,7 +121,7 @@ static struct value *full_words(struct design *design, struct value *from, int64
 	int64_t lanes = PORT_BITS / type_bits(scalar);
 	int64_t own = type_lanes(word);
 	if (design->layers || own >= lanes || lanes % own ||
-	        !operands_share_weight_port(design->source))
+	        (!operands_share_weight_port(design->source) && !reads_take_all(design)))
 		return from;
 	struct value *to =
 	        design_fifo(design, "s_full", type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar),
@@ -170,19 +193,6 @@ static struct result_arrival arrival_of(const struct op *store)
 	int interval = kernel->initiation_interval > 1 ? kernel->initiation_interval : 1;
 	arrival.cycles = points / (double)(kernel->lanes * kernel->row_unroll) * interval;
 	return arrival;
-}
-
-/* Ports that need an adapter. A shared loader of full words reads little, and shares one with
- * another port where adapters are short (assign_axi_bundles.c). */
-static int64_t adapters_taken(const struct design *design)
-{
-	int64_t taken = (int64_t)design->port_attrs.count;
-	for (size_t i = 0; i < design->port_attrs.count; i++) {
-		const struct attr *by = attr_item(design->port_attrs.data[i], KEY_STREAM_LOADER);
-		const struct type *words = design->block->argument[i]->type->element;
-		taken -= by && text_same(by->text, "shared") && type_bits(words) == PORT_BITS;
-	}
-	return taken;
 }
 
 /* Ports that the result may have: what is left when every other result has one, and what memory
@@ -393,6 +403,8 @@ static int64_t elements_of_own(struct design *design, const struct block *body)
 		results++;
 		words = words || stream_lanes(op->operand[0]->type) > 1;
 	}
+	if (results <= FULL_RESULTS && reads_take_all(design))
+		return 0;
 	bool left = workload_of(design->source) == WORKLOAD_NONE && (words || results > 1) &&
 	        most_parts(design, count_own(design, body)) > 0;
 	return left ? OWN_ELEMENTS : FEW_RESULTS;

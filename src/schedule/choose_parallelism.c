@@ -175,8 +175,11 @@ static void spend_ports(struct parallelism_table *w)
 		if (slowest < 0)
 			return;
 		int64_t lanes = 2 * candidate[slowest].port_lanes * parallelism[slowest].ports;
+		int64_t bits = kernel_has_reduction(candidate[slowest].op->kernel) ? w->read_bits
+		                                                                   : WORD_BITS;
 		struct schedule schedule = schedule_within(w->module, candidate[slowest].op, lanes);
-		if (schedule.lanes * schedule.row_unroll != lanes) {
+		if (schedule.lanes * schedule.row_unroll != lanes ||
+		        2 * parallelism[slowest].ports * PORT_BITS > bits) {
 			candidate[slowest].frozen = true;
 			continue;
 		}
@@ -463,11 +466,10 @@ bool choose_parallelism(struct pass_context *context, struct module *module)
 	struct arena *arena = module->arena;
 	struct block *body = module_main(module)->region[0];
 	const struct choices *choices = &context->choices;
-	struct parallelism_table w = { .context = context,
-		.module = module,
-		.count = list_kernels(body, NULL, 0),
-		.ports = context->platform->ports -
-		        (int)choice_count(choices, CHOICE_RESERVED_PORTS) };
+	struct parallelism_table w = {
+		.context = context, .module = module, .count = list_kernels(body, NULL, 0)
+	};
+	parallelism_ports(&w);
 	w.kernel = ARENA_ARRAY(arena, const struct op *, w.count + 1);
 	w.candidate = ARENA_ARRAY(arena, struct candidate, w.count + 1);
 	w.parallelism = ARENA_ARRAY(arena, struct parallelism, w.count + 1);

@@ -32,7 +32,9 @@ struct parallelism_table {
 	const struct op **kernel;
 	struct candidate *candidate;
 	struct parallelism *parallelism;
-	int ports;        /* memory ports for bulk operands beyond the first port of each */
+	int ports; /* memory ports for bulk operands beyond the first port of each */
+	/* bits of the widest word of an operand that a kernel sums up */
+	int64_t read_bits;
 	int64_t dsp, lut; /* budgets of the kernels */
 	/* processing elements of the matmul engine and tokens that each takes a cycle; 0: there is
 	 * no engine */
@@ -287,6 +289,7 @@ struct parallelism_space {
 	bool wide_states;
 	/* the shared loader of small operands has words as wide as a memory port */
 	bool full_words;
+	int64_t read_bits;                       /* as in parallelism_table */
 	struct parallelism_state *state;         /* scratch of the model: [kernels] */
 	struct parallelism_weights_taken *taken; /* scratch: [walks of all jobs] */
 	struct parallelism_step *step;           /* scratch: [PARALLELISM_PRICED][kernels] */
@@ -306,6 +309,8 @@ int64_t parallelism_points(const struct op *op, int operand, bool used);
 /* The producer of the integer sums that a kernel with listed loops rescales. Such a kernel reads
  * only their scales from memory, which are small. NULL: it reads no such sums. */
 const struct op *parallelism_sums_of(const struct op *op);
+/* Sets the ports that bulk operands may have, and how wide the words are that they bring. */
+void parallelism_ports(struct parallelism_table *w);
 /* Subtracts the engine's ports, DSPs and LUTs from the budgets of the table. Other bulk readers
  * keep one port each, because a design with an engine is mostly bound by the engine's memory
  * ports. */

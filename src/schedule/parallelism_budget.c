@@ -1,5 +1,5 @@
-/* Subtracts the matmul engine's memory ports, DSPs and LUTs from the budgets of the other
- * kernels. */
+/* The budgets of kernels: memory ports beside those of other operands and results, and what the
+ * matmul engine's memory ports, DSPs and LUTs leave. */
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "ir/launch_tokens.h"
@@ -29,6 +29,10 @@
 #define UNSHARED_PORTS 3
 /* the same where all small operands share the engine's bundles */
 #define UNSHARED_PORTS_PIGGYBACK 1
+/* results, or arguments, that share adapters with the ports of a larger argument */
+#define SMALL_RESULTS 4
+/* they have at most one in so many of its elements */
+#define SMALL_SHARE 64
 
 static int engine_weight_bits(const struct block *block);
 
@@ -46,6 +50,43 @@ static int engine_weight_bits(const struct block *block)
 	for (const struct op *op = block->first; op && !bits; op = op->next)
 		bits = op_weight_bits(op);
 	return bits;
+}
+
+/* Are results and other operands so small that they share the adapters of the largest argument's
+ * ports? Results are written when nearly all is read (lower_stores.c). */
+static bool mostly_reads(const struct module *module)
+{
+	const struct op *main = module_main(module);
+	const struct block *body = main->region[0];
+	const struct op *end = body->last;
+	int64_t most = 0;
+	int64_t results = 0;
+	if (workload_of(main) != WORKLOAD_NONE || end->code != OP_RETURN ||
+	        end->operands > SMALL_RESULTS || body->arguments > SMALL_RESULTS)
+		return false;
+	for (int i = 0; i < body->arguments; i++) {
+		int64_t elements = type_elements(body->argument[i]->type);
+		most = elements > most ? elements : most;
+	}
+	for (int i = 0; i < end->operands; i++)
+		results += type_elements(end->operand[i]->type);
+	for (const struct op *op = body->first; op; op = op->next)
+		if (op->code == OP_FOR)
+			return false;
+	return results <= most / SMALL_SHARE;
+}
+
+void parallelism_ports(struct parallelism_table *w)
+{
+	const struct platform *platform = w->context->platform;
+	int64_t reserved = choice_count(&w->context->choices, CHOICE_RESERVED_PORTS);
+	w->read_bits = WORD_BITS;
+	if (mostly_reads(w->module)) {
+		reserved += module_main(w->module)->region[0]->arguments - 1 -
+		        choice_info[CHOICE_RESERVED_PORTS].default_value;
+		w->read_bits = (int64_t)platform->ports * PORT_BITS;
+	}
+	w->ports = platform->ports - (int)(reserved > 0 ? reserved : 0);
 }
 
 int64_t parallelism_dsp(const struct pass_context *context, const struct block *body)

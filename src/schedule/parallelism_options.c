@@ -402,12 +402,17 @@ static bool words_fit(
         const struct parallelism_space *space, const struct op *op, const struct schedule *schedule)
 {
 	int64_t most = space->single_token || !space->jobs ? WORD_BITS : WORD_BITS / 2;
+	most = kernel_has_reduction(op->kernel) && space->read_bits > most ? space->read_bits
+	                                                                   : most;
 	bool fit = true;
 	for (int j = 0; j < op->operands; j++)
 		fit = fit &&
 		        lanes_of(op->kernel, schedule, j) *
 		                        type_bits(type_scalar(op->operand[j]->type)) <=
 		                most;
+	/* a tree's result is no word */
+	if (space->read_bits > WORD_BITS && schedule_is_tree(op->kernel, schedule))
+		return fit;
 	return fit &&
 	        schedule->lanes * type_bits(op->kernel->type) <=
 	        most * (schedule->row_unroll > 1 ? 8 : 1);

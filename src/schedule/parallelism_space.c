@@ -407,6 +407,7 @@ struct parallelism_space *build_parallelism_space(
 	                        choice_count(choices, CHOICE_PREFETCH));
 	space->wide_states = cache_rows_serve_few_tokens(block->parent);
 	space->stages = w->tokens_per_cycle > 1;
+	space->read_bits = w->read_bits;
 	space->full_words = operands_use_full_words(module_main(w->module));
 	space->slack = w->pes && w->tokens_per_cycle == 1 && !workload_has_many_tokens(workload)
 	        ? SLACK

@@ -178,6 +178,21 @@ static int64_t lanes_of(const struct scheduler *p, int loop, bool *padded)
 	return *padded ? most : lanes;
 }
 
+/* Would sums of an input side by side wait for the adder? Each lane has too few to hide its
+ * latency. */
+static bool waits_for_sums(const struct scheduler *p, int loop, int64_t lanes)
+{
+	const struct kernel *kernel = p->kernel;
+	int64_t sums = 1;
+	int64_t terms = 1;
+	for (int l = 0; l < kernel->loops; l++)
+		*(kernel->loop[l].reduction ? &terms : &sums) *= kernel->loop[l].extent;
+	return p->op->operands == 1 && p->operand_location[0] == LOCATION_PACKED &&
+	        kernel_has_reduction(kernel) && !kernel->loop[loop].reduction &&
+	        workload_of(p->op) == WORKLOAD_NONE && terms > FEW_TERMS &&
+	        sums / lanes < INTERLEAVE;
+}
+
 static int choose_lane(struct scheduler *p)
 {
 	int best = -1;
@@ -187,10 +202,11 @@ static int choose_lane(struct scheduler *p)
 		bool padded = false;
 		int fit = fitness(p, l);
 		int64_t lanes = fit ? lanes_of(p, l, &padded) : 1;
-		int64_t score = lanes > 1 ? ((int64_t)fit << 40) +
-		                ((int64_t)!p->kernel->loop[l].reduction << 32) + lanes
-		                          : 0;
-		if (score > best_score) {
+		bool waits = waits_for_sums(p, l, lanes);
+		bool parallel = !p->kernel->loop[l].reduction && !waits;
+		int64_t score =
+		        ((int64_t)fit << 40) + ((int64_t)parallel << 32) + (waits ? 1 : lanes);
+		if (lanes > 1 && score > best_score) {
 			best = l;
 			best_score = score;
 			best_padded = padded;

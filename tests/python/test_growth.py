@@ -71,6 +71,21 @@ def test_prefix_sums_are_those_of_pytorch(core_built):
         assert torch.allclose(got.double(), wanted.double(), rtol=1e-5, atol=2e-5)
 
 
+def test_small_results_leave_all_ports_to_what_is_read(core_built):
+    """A word of 512 numbers, wider than a FIFO may be; the results share an adapter."""
+    inputs = (torch.randn(64, 512),)
+    with streamtensor.compile(Function(lambda x: x.sum(1)), inputs) as design:
+        assert torch.allclose(design(*inputs), inputs[0].sum(1), atol=1e-4)
+
+
+@pytest.mark.parametrize("dims", [(0, 1), 0, 1])
+def test_sums_are_read_by_all_channels(dims, core_built, tmp_path):
+    """A channel brings 44 bytes a cycle; the latencies of memory and adders come on top."""
+    report = _design(Function(lambda x: x.sum(dims)), (torch.zeros(512, 512),), tmp_path)
+    assert report["ports"] == 32
+    assert report["cycles"]["simulated"] < 512 * 512 * 4 / (32 * 44) + 400
+
+
 @pytest.mark.parametrize(
     "reduce, shape", [("cumsum", (1 << 14,)), ("cumprod", (1 << 14,)), ("cumsum", (16, 1024))]
 )

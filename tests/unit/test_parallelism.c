@@ -923,7 +923,7 @@ static void test_choices(void **state)
 	choices.value[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "neighbor");
 	assert_int_equal(choice_word(&choices, CHOICE_SEARCH), PARALLELISM_NEIGHBOR);
 	assert_int_equal(choice_word_named(CHOICE_SEARCH, "guess"), -1);
-	assert_int_equal(choice_count(&choices, CHOICE_PORTS), 16);
+	assert_int_equal(choice_count(&choices, CHOICE_PORTS), 32);
 	assert_int_equal(choice_candidates(CHOICE_SEARCH), PARALLELISM_SEARCHES);
 	assert_int_equal(choice_candidates(CHOICE_PARALLELISM_BUDGET), 0);
 	for (int c = 0; c < CHOICES; c++) {
