@@ -135,7 +135,8 @@ class Every(nn.Module):
         self.stem = nn.Conv2d(2, 8, 3, padding="same", dilation=2)
         self.grouped = nn.Conv2d(8, 12, 3, stride=2, padding=1, groups=4)
         self.depthwise = nn.Conv2d(12, 24, (1, 3), padding=(0, 1), groups=12)
-        self.squeeze, self.excite = nn.Conv2d(24, 4, 1), nn.Conv2d(4, 24, 1)
+        # of the image with its border, a window leaves out a row and a column
+        self.squeeze, self.excite = nn.Conv2d(24, 4, 2, 2, 1), nn.Conv2d(4, 24, 1)
         self.up = nn.ConvTranspose2d(24, 8, 3, 2, 1, 1, groups=2)
         self.norm = nn.BatchNorm2d(8)
         self.rows = nn.Linear(20, 6)

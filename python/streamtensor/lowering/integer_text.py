@@ -134,15 +134,20 @@ def _letters(prefix: str, count: int) -> list[str]:
     return [f"{prefix}{at}" for at in range(count)]
 
 
-def _windows(stride, dilation, extents) -> list[str]:
-    """Subscripts of the element at a tap of the window at a place; extents: of places."""
+def _windows(x: _Tensor, window, extents) -> list[str]:
+    """Subscripts of the element at a tap of the window at a place. window: kernel, stride,
+    dilation; extents: of places. A tap alone would say that the only window is all of the image.
+    """
 
     def times(name, factor):
         return name if factor == 1 else f"{name} * {factor}"
 
     return [
-        (f"{times(f'y{at}', s)} + " if extent > 1 else "") + times(f"u{at}", d)
-        for at, (s, d, extent) in enumerate(zip(stride, dilation, extents))
+        (f"{times(f'y{at}', s)} + " if places > 1 or d * (k - 1) + 1 < extent else "")
+        + times(f"u{at}", d)
+        for at, (k, s, d, places, extent) in enumerate(
+            zip(*window, extents, x.shape[-len(extents) :])
+        )
     ]
 
 
@@ -187,6 +192,7 @@ def _grouped(function: _Function, x: _Tensor, weight: _Tensor, groups: int):
 def _convolution(function: _Function, stride, low, high, dilation, groups, border) -> _Tensor:
     x, weight = function.arguments
     result, places, taps = function.result, _letters("y", len(stride)), _letters("u", len(stride))
+    window = (weight.shape[2:], stride, dilation)
     x = function.pad(x, low, high, border)
     (x, weight), (own, filters, made) = _grouped(function, x, weight, groups)
     at = ["n", *made, *places]
@@ -201,7 +207,7 @@ def _convolution(function: _Function, stride, low, high, dilation, groups, borde
         "%w3 = arith.addi %a2, %w2 : i32",
     ]
     operands = [
-        (x, ["n", *own, *_windows(stride, dilation, result.shape[2:])]),
+        (x, ["n", *own, *_windows(x, window, result.shape[2:])]),
         (weight, [*filters, *taps]),
     ]
     sums = function.generic(outer | inner, operands, begin, at, body)
@@ -365,14 +371,14 @@ def _broadcast(function: _Function, x: _Tensor) -> list[str]:
 
 def _of_windows(function: _Function, x: _Tensor, window, first: int, body) -> _Tensor:
     """A reduction over windows. window: kernel, stride, dilation. first: what it begins with."""
-    kernel, stride, dilation = window
+    kernel = window[0]
     made, places = function.result, ["n", "c", *_letters("y", len(kernel))]
     begin = function.filled(made.dtype, made.shape, first)
     shape = function.add(f"tensor.empty() : {_type(x.dtype, kernel)}")
     loops = dict.fromkeys(places, "parallel")
     loops |= dict.fromkeys(_letters("u", len(kernel)), "reduction")
     operands = [
-        (x, ["n", "c", *_windows(stride, dilation, made.shape[2:])]),
+        (x, ["n", "c", *_windows(x, window, made.shape[2:])]),
         (_Tensor(shape, x.dtype, kernel), _letters("u", len(kernel))),
     ]
     return function.generic(loops, operands, begin, places, body)
