@@ -4,6 +4,7 @@
  * for the other. */
 #include "folding/fold_channels.h"
 #include "folding/join_dimensions.h"
+#include "ir/affine.h"
 #include "ir/kernel_edit.h"
 #include "schedule/kernel_schedule.h"
 #include "schedule/register_tile.h"
@@ -157,18 +158,42 @@ static bool is_plain_kernel(const struct op *op)
 	return op->code == OP_KERNEL && !kernel_is_gather(op);
 }
 
-/* Channels that a kernel walks at once become one dimension. */
+/* Channels that a kernel walks at once become one dimension. Of a concatenation's operand it walks
+ * those within the guard. */
 static void join_channels(struct channel_search *s, struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next)
 		for (int j = 0; is_plain_kernel(op) && j < op->operands; j++)
-			for (int l = 0; l < op->kernel->loops; l++)
-				if (op->kernel->operand[j].stride[l] &&
-				        op->kernel->operand[j].stride[l] ==
-				                channel_pitch(op->operand[j]))
-					join_walked_dimensions(s->module, block, op->operand[j],
-					        op->kernel->operand[j].stride[l],
-					        op->kernel->loop[l].extent);
+			for (int l = 0; l < op->kernel->loops; l++) {
+				const struct access *access = &op->kernel->operand[j];
+				if (!access->stride[l] ||
+				        access->stride[l] != channel_pitch(op->operand[j]))
+					continue;
+				join_walked_dimensions(s->module, block, op->operand[j],
+				        access->stride[l], access_extent(op->kernel, access, l));
+			}
+}
+
+/* The most channels of which all operands of a concatenation have a multiple. */
+static int64_t channels_of_parts(const struct op *op, int loop)
+{
+	int64_t channels = op->kernel->loop[loop].extent;
+	for (int j = 0; j < op->operands; j++) {
+		const struct guard_range *guard = access_guard(&op->kernel->operand[j], loop);
+		if (guard)
+			channels =
+			        common_divisor(common_divisor(channels, guard->low), guard->high);
+	}
+	return channels;
+}
+
+/* Channels of a concatenation become groups, each of which lies in one operand, so that those of a
+ * group can be lanes. false: they cannot. */
+static bool split_concatenation(struct module *module, const struct folded_kernel *folded)
+{
+	return folded->narrow &&
+	        kernel_split_loop(module, folded->op, folded->channel,
+	                channels_of_parts(folded->op, folded->channel));
 }
 
 static bool has_products(const struct kernel *kernel)
@@ -324,7 +349,8 @@ struct folded_kernels find_folded_kernels(struct module *module, struct block *b
 	find_channels(&s, block);
 	join_channels(&s, block);
 	for (struct op *op = block->first; op; op = op->next)
-		if (is_foldable(&s, op, &folded))
+		if (is_foldable(&s, op, &folded) &&
+		        (!split_concatenation(module, &folded) || is_foldable(&s, op, &folded)))
 			VEC_PUSH(module->arena, &found, folded);
 	ir_clear_data(block);
 	return (struct folded_kernels){ .count = (int)found.count, .kernel = found.data };
