@@ -356,6 +356,7 @@ static bool combines(enum op_code code)
 		[OP_XORI] = true,
 		[OP_MAXSI] = true,
 		[OP_MINSI] = true,
+		[OP_MAXUI] = true,
 		[OP_ABSMAX] = true,
 	};
 	return yes[code];

@@ -69,6 +69,7 @@ static bool is_neutral(enum op_code combine, double number)
 	case OP_MAXIMUMF:
 	case OP_MINIMUMF:
 	case OP_MAXSI:
+	case OP_MAXUI:
 	case OP_MINSI: return true; /* the accumulator begins with it */
 	default: return false;
 	}
