@@ -43,6 +43,37 @@ def test_layers_that_move_channels_are_stages(core_built, tmp_path):
     assert 3 * images["interval_cycles"] < 2.5 * 16 * 18 * 18
 
 
+class Inception(nn.Module):
+    """Parts of other sizes side by side, which a convolution and a maximum take."""
+
+    def __init__(self):
+        super().__init__()
+        self.point, self.near = nn.Conv2d(4, 8, 1), nn.Conv2d(4, 16, 3, padding=1)
+        self.behind, self.beside = nn.Conv2d(24, 4, 1), nn.Conv2d(24, 4, 1)
+
+    def forward(self, x):
+        both = torch.cat([torch.relu(self.point(x)), torch.relu(self.near(x))], 1)
+        return self.behind(both) + self.beside(nn.functional.max_pool2d(both, 3, 1, 1))
+
+
+def test_a_concatenation_passes_several_channels(core_built, tmp_path):
+    """Images of a batch are not taken for channels of a part, so that one need not wait for the
+    others. A channel at a time would take 24 cycles for each of 256 pixels, the maximum nine of a
+    word at least 9.
+    """
+    torch.manual_seed(0)
+    network, image = Inception().eval(), torch.randn(1, 4, 16, 16)
+    exact = streamtensor.quantized(network, image, [image])
+    with streamtensor.compile(
+        network, image, quant="int8", calibration=[image], output=tmp_path / "design", images=4
+    ) as design:
+        several = torch.randn(4, 4, 16, 16)
+        assert torch.equal(design(several), torch.cat([exact(each[None]) for each in several]))
+    images = core.run_json("simulate", str(tmp_path / "design"))["images"]
+    assert images["latency_cycles"] < 10 * 256
+    assert images["interval_cycles"] < 7 * 256
+
+
 def test_dense_layers_read_weights_through_several_ports(core_built, tmp_path):
     """A port brings 64 weights in a cycle at most. The convolution sends words that neither divide
     those of the layer behind it nor are divided by them.
