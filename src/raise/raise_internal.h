@@ -139,6 +139,10 @@ void raise_spread(struct raising *r, int instance);
 /* Gives a kernel that adds or multiplies in the order of C the form in which the order is free. */
 void raise_reassociate(struct raising *r, struct op *op);
 
+/* --- raise_factors.c --- */
+/* Multiplies factors of sums in a statement in front of loops. */
+void raise_factors(struct raising *r, int statement);
+
 /* --- raise_describe.c --- */
 /* What became of the loops of C (stream.transformations), once everything is made. */
 const struct attr *raise_describe(struct raising *r);

@@ -19,7 +19,9 @@ enum { CHOICES_KEPT = 8 };
 enum {
 	WORD_MOST = 16,    /* elements of a word that fills an array */
 	WORDS_LEAST = 256, /* arrays of fewer elements are filled one by one */
-	BANKS_MOST = 512   /* of an array */
+	BANKS_LEAST = 512, /* of an array, at most; more on boards where each has so many LUTs */
+	BANKS_MOST = 1024,
+	BANK_LUT = 400
 };
 
 /* Loops with lanes of a leaf. */
@@ -61,6 +63,13 @@ static bool uses(const struct poly_statement *statement, int array)
 	for (int j = 0; j < statement->reads; j++)
 		found = found || statement->read[j].array == array;
 	return found;
+}
+
+static int64_t banks_most(const struct raising *r)
+{
+	int64_t most = r->options->platform->die[0].lut / BANK_LUT;
+	most = most < BANKS_LEAST ? BANKS_LEAST : most;
+	return most > BANKS_MOST ? BANKS_MOST : most;
 }
 
 static int64_t banks_of(const struct lane_search *s, int array)
@@ -140,6 +149,15 @@ static int64_t words_around(
 	return (low < 0) + (high > 0);
 }
 
+/* Can the lanes of another dim move in whole words of this one, as those of A[i][i]? */
+static bool may_widen(const int64_t *banks, int rank, int dim)
+{
+	for (int d = 0; d < rank; d++)
+		if (d != dim && banks[dim] > 1 && banks[d] % banks[dim] == 0)
+			return true;
+	return false;
+}
+
 static struct resources array_cost(
         const struct raising *r, const struct raise_group *group, int array)
 {
@@ -148,13 +166,16 @@ static struct resources array_cost(
 	int64_t bits = type_bits(of->type);
 	int64_t banks = 1;
 	int64_t words = 1;
+	bool margins = false;
 	for (int d = 0; d < of->rank; d++) {
-		banks *= group->banks[array][d];
 		int64_t banks_of_row = group->banks[array][d];
 		int64_t own = (of->extent[d] + banks_of_row - 1) / banks_of_row;
-		words *= own + (banks_of_row > 1 ? words_around(r, group, array, d) : 0);
+		int64_t around = banks_of_row > 1 ? words_around(r, group, array, d) : 0;
+		banks *= banks_of_row;
+		words *= own + around;
+		margins = margins || around || may_widen(group->banks[array], of->rank, d);
 	}
-	words += words / 8; /* margins */
+	words += margins ? words / 8 : 0; /* that reach farther */
 	struct resources bank = storage_cost(storage_choose(bits, words, uram), bits, words);
 	return resources_times(
 	        (struct resources){ .lut = bank.lut, .bram18 = bank.bram18, .uram = bank.uram },
@@ -223,7 +244,7 @@ static int banked_dim(
 		if (alone && banks == lanes)
 			return d;
 		if (alone && banks == 1 && found < 0 &&
-		        banks_of(s, access->array) * lanes <= BANKS_MOST)
+		        banks_of(s, access->array) * lanes <= banks_most(s->r))
 			found = d;
 		else if (found == -2)
 			found = -1;
@@ -653,8 +674,8 @@ static void widen(struct raise_group *group, const struct poly_access *access, i
 	for (int l = 0; l < leaf->lane_loops; l++) {
 		int counter = leaf->lane_counter[l];
 		int64_t lanes = leaf->lanes[l];
-		if (!access->subscript[d].coefficient[counter])
-			continue;
+		if (!access->subscript[d].coefficient[counter] || lanes % banks)
+			continue; /* lanes without effect find element 0 */
 		int64_t low = floor_divide(leaf->low[counter], lanes) * lanes;
 		int64_t high = floor_divide(leaf->high[counter], lanes) * lanes + lanes - 1;
 		low += access->subscript[d].constant;
@@ -685,7 +706,8 @@ static void widen_rows(struct raising *r, struct raise_group *group)
 			words /= 2;
 		} while (words &&
 		        (array->extent[array->rank - 1] % (2 * words) ||
-		                banks * 2 * words > BANKS_MOST || copies_held(r, group) < copies));
+		                banks * 2 * words > banks_most(r) ||
+		                copies_held(r, group) < copies));
 	}
 }
 
@@ -861,6 +883,9 @@ static struct poly_traits traits_of(const struct raising *r, int group)
 struct poly_step *raise_nest(struct raising *r, struct poly *poly, int number)
 {
 	struct raise_group *group = &r->groups.data[number];
+	for (int s = 0; r->options->reassociate && s < r->statements; s++)
+		if (group->inside[s])
+			raise_factors(r, s);
 	struct poly_traits traits = traits_of(r, number);
 	struct poly_schedule *schedule = poly_schedule_new(poly, group->inside, &traits);
 	struct poly_step *step = NULL;

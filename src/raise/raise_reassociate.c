@@ -5,6 +5,8 @@
 #include "raise/raise_internal.h"
 #include "ir/kernel_edit.h"
 
+enum { SUMS_LEAST = 256 };
+
 struct accumulation {
 	struct raising *r;
 	struct op *op;
@@ -133,12 +135,23 @@ static void make_sum(struct accumulation *a, double begin)
 	body_remove_dead(module, &kernel->post);
 }
 
+/* Has the kernel so many sums that they hide the latency of each other's additions?  A sum with a
+ * condition on its terms then has more lanes in the order of C. */
+static bool has_rows(const struct kernel *kernel)
+{
+	int64_t sums = 1;
+	for (int l = 0; l < kernel->loops; l++)
+		sums *= kernel->loop[l].reduction ? 1 : kernel->loop[l].extent;
+	return sums >= SUMS_LEAST;
+}
+
 void raise_reassociate(struct raising *r, struct op *op)
 {
 	struct accumulation a = { .r = r, .op = op, .body = &op->kernel->update, .first = -1 };
 	struct body old = *a.body;
 	a.body = &old;
-	if (!kernel_has_reduction(op->kernel) || !match(&a))
+	if (!kernel_has_reduction(op->kernel) || !match(&a) ||
+	        (a.inside >= 0 && has_rows(op->kernel)))
 		return;
 	int operand = first_operand(&a);
 	struct body term = old;

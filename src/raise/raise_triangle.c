@@ -17,6 +17,15 @@ static int64_t elements_of(const struct raising *r, const struct poly_access *ac
 	return elements;
 }
 
+/* Is the array among the accesses before? */
+static bool is_counted(const struct poly_statement *statement, int before, int array)
+{
+	for (int j = -1; j < before; j++)
+		if (array == (j < 0 ? statement->write.array : statement->read[j].array))
+			return true;
+	return false;
+}
+
 static bool is_worth(const struct raising *r, int instance)
 {
 	const struct poly_statement *statement = raise_statement(r, instance);
@@ -28,6 +37,8 @@ static bool is_worth(const struct raising *r, int instance)
 		iterations *= (double)(r->flow[instance].high[d] - r->flow[instance].low[d] + 1);
 	for (int j = -1; j < statement->reads; j++) {
 		const struct poly_access *access = j < 0 ? &statement->write : &statement->read[j];
+		if (is_counted(statement, j, access->array))
+			continue;
 		double own = (double)elements_of(r, access);
 		elements += own;
 		bits += own * (double)type_bits(r->region->arrays.data[access->array].type);

@@ -202,3 +202,12 @@ void recurrence(float alpha, const float A[N][N], float B[N][N])
 			B[i][j] *= alpha;
 		}
 }
+
+/* A factor of a sum that can be multiplied in front of the lanes. */
+void factored(float A[N][N])
+{
+	for (int k = 0; k < N - 1; k++)
+		for (int i = k + 1; i < N; i++)
+			for (int j = k + 1; j < N; j++)
+				A[i][j] -= 0.125f * (A[i][k] * A[k][j] - A[k][i] * A[j][k]);
+}

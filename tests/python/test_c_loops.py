@@ -45,6 +45,16 @@ void f(float alpha, const float A[48][48], float C[48][48])
 				C[i][j] += alpha * A[i][k] * A[j][k];
 }
 """
+# a factor of a sum of products
+SYMMETRIC = """
+void f(float alpha, const float A[64][64], const float B[64][64], float C[64][64])
+{
+	for (int i = 0; i < 64; i++)
+		for (int j = 0; j <= i; j++)
+			for (int k = 0; k < 64; k++)
+				C[i][j] += alpha * (A[i][k] * B[j][k] + B[i][k] * A[j][k]);
+}
+"""
 # sums in the order of C
 COLUMNS = """
 void f(float m[256], const float x[256][256])
@@ -169,6 +179,14 @@ def test_what_is_the_same_in_all_lanes_takes_one_operator(core_built, tmp_path):
     (row,) = report["loops"]
     # a factor for all, a product and a sum a lane: with a factor each there would be fewer lanes
     assert max(row["unrolled"]) > 60 // 8 and report["resources"]["dsp"] <= 60
+
+
+def test_a_factor_is_multiplied_in_front_of_lanes(core_built, tmp_path):
+    words = ("--platform", "u280", "--kernel-dsp", "96", "--max-dsp", "96", "--reassociate")
+    report = report_of(tmp_path, SYMMETRIC, *words)
+    (row,) = report["loops"]
+    # two products and two sums a lane; with the factor's product there would be fewer lanes
+    assert max(row["unrolled"]) > 96 // 13 and report["resources"]["dsp"] <= 96
 
 
 def test_sums_in_the_order_of_c_are_interleaved(core_built, tmp_path):

@@ -95,6 +95,7 @@ static void test_free_order_of_sums(void **state)
 	int failures = 0;
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
 		failures += !passes_all("kernels.c", functions[i], false, true);
+	failures += !passes_all("sequential.c", "factored", false, true);
 	assert_int_equal(failures, 0);
 }
 
