@@ -107,8 +107,8 @@ void raise_factors(struct raising *r, int statement)
 		unsigned counter = find_counter(&s, n, &factor);
 		if (counter) {
 			const int *argument = node.argument;
-			s.made[n] = distributed(
-			        &s, argument[factor], argument[1 - factor], counter);
+			s.made[n] =
+			        distributed(&s, argument[factor], argument[1 - factor], counter);
 			continue;
 		}
 		for (int k = 0; node.kind == NODE_OP && k < body_arguments(&node); k++)
