@@ -46,50 +46,92 @@ static bool is_contiguous_row(const struct kernel *kernel, int table, const int 
 	return !row->guards && !index->guards;
 }
 
-/* Splits off the gather by operand `table`.  false: a diagnostic was given. */
-static bool split_gather(struct module *module, struct op *op, int table, int serial)
+/* The elements of a row that the loops other than the index's reach: `extent` of them behind
+ * `*from`.  false: they are no part of one row. */
+static bool reach_in_row(const struct kernel *kernel, int table, int64_t *from, int64_t *extent)
 {
-	struct kernel *kernel = op->kernel;
-	struct access *row = &kernel->operand[table];
-	int *order = ARENA_ARRAY(module->arena, int, kernel->loops + 1);
-	int count = order_loops(kernel, table, order);
-	if (!is_contiguous_row(kernel, table, order, count)) {
-		diag_error(module->diag, op->location,
-		        "a gather of rows that are not contiguous in the table");
-		return diag_note(module->diag,
-		        "rows of consecutive elements are supported: table[index, …]");
+	const struct access *row = &kernel->operand[table];
+	const struct access *index = &kernel->operand[row->index_operand];
+	int64_t low = row->offset, high = row->offset;
+	for (int l = 0; l < kernel->loops; l++) {
+		int64_t way = row->stride[l] * (kernel->loop[l].extent - 1);
+		if (index->stride[l] && row->stride[l])
+			return false;
+		*(way < 0 ? &low : &high) += way;
 	}
-	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, count + 1);
-	for (int i = 0; i < count; i++)
-		shape[i] = kernel->loop[order[i]].extent;
-	const struct type *scalar = type_scalar(op->operand[table]->type);
-	const struct type *tensor = type_shaped(module, TYPE_TENSOR, count, shape, scalar);
+	*from = low;
+	*extent = high - low + 1;
+	return !row->guards && !index->guards && low >= 0 && high < row->index_stride;
+}
+
+/* The kernel that copies rows of operand `table` to such a tensor, still without strides. */
+static struct op *new_copy(
+        struct module *module, struct op *op, int table, const struct type *rows, const char *name)
+{
+	const struct access *row = &op->kernel->operand[table];
 	struct value *operand[2] = { op->operand[row->index_operand], op->operand[table] };
-	struct op *copy = kernel_new(module, op->location,
-	        text_format(module->arena, "%s_rows%d", kernel->name, serial), count, 2, operand,
-	        tensor);
+	struct op *copy = kernel_new(module, op->location, name, rows->rank, 2, operand, rows);
 	struct kernel *to = copy->kernel;
 	int64_t pitch = 1;
-	for (int i = count - 1; i >= 0; i--) {
-		to->loop[i] = (struct loop){ .extent = shape[i] };
-		to->operand[0].stride[i] = kernel->operand[row->index_operand].stride[order[i]];
-		to->operand[1].stride[i] = row->stride[order[i]];
+	for (int i = rows->rank - 1; i >= 0; i--) {
+		to->loop[i] = (struct loop){ .extent = rows->shape[i] };
 		to->result.stride[i] = pitch;
-		pitch *= shape[i];
+		pitch *= rows->shape[i];
 	}
-	to->operand[0].offset = kernel->operand[row->index_operand].offset;
-	to->operand[1].offset = row->offset;
+	to->operand[0].offset = op->kernel->operand[row->index_operand].offset;
 	to->operand[1].index_operand = 0;
 	to->operand[1].index_stride = row->index_stride;
 	to->operand[1].index_limit = row->index_limit;
 	to->update.result = body_add(module, &to->update,
-	        (struct node){ .kind = NODE_OPERAND, .type = scalar, .integer = 1 });
+	        (struct node){ .kind = NODE_OPERAND, .type = rows->element, .integer = 1 });
+	return copy;
+}
+
+/* Splits off the gather by operand `table`.  Rows that are read otherwise than element by element
+ * are copied from the first to the last element that is read.  false: a diagnostic was given. */
+static bool split_gather(struct module *module, struct op *op, int table, int serial)
+{
+	struct kernel *kernel = op->kernel;
+	struct access *row = &kernel->operand[table];
+	const struct access *index = &kernel->operand[row->index_operand];
+	int *order = ARENA_ARRAY(module->arena, int, kernel->loops + 1);
+	int count = order_loops(kernel, table, order), own = count;
+	int64_t from = row->offset, extent = 0;
+	if (!is_contiguous_row(kernel, table, order, count)) {
+		if (!reach_in_row(kernel, table, &from, &extent)) {
+			diag_error(module->diag, op->location,
+			        "a gather of more than parts of one row for each index");
+			return diag_note(module->diag, "accepted is table[index, …]");
+		}
+		while (own && !index->stride[order[own - 1]])
+			own--;
+	}
+	int loops = own + (extent > 0);
+	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, loops + 1);
+	for (int i = 0; i < own; i++)
+		shape[i] = kernel->loop[order[i]].extent;
+	if (extent)
+		shape[own] = extent;
+	const struct type *scalar = type_scalar(op->operand[table]->type);
+	struct op *copy =
+	        new_copy(module, op, table, type_shaped(module, TYPE_TENSOR, loops, shape, scalar),
+	                text_format(module->arena, "%s_rows%d", kernel->name, serial));
+	struct kernel *to = copy->kernel;
+	struct access plain = { .stride = ARENA_ARRAY(module->arena, int64_t, kernel->loops + 1),
+		.offset = row->offset - from,
+		.index_operand = -1 };
+	to->operand[1].offset = from;
+	for (int i = 0; i < own; i++) {
+		to->operand[0].stride[i] = index->stride[order[i]];
+		to->operand[1].stride[i] = row->stride[order[i]];
+		plain.stride[order[i]] = to->result.stride[i];
+	}
+	if (extent)
+		to->operand[1].stride[own] = 1;
+	for (int i = own; i < count; i++)
+		plain.stride[order[i]] = row->stride[order[i]];
 	op_insert_before(op, copy);
 	op->operand[table] = copy->result[0];
-	struct access plain = { .stride = ARENA_ARRAY(module->arena, int64_t, kernel->loops + 1),
-		.index_operand = -1 };
-	for (int i = 0; i < count; i++)
-		plain.stride[order[i]] = to->result.stride[i];
 	*row = plain;
 	return true;
 }

@@ -229,6 +229,9 @@ ROWS = {
         (lambda x, at: (x > 0)[:, at], MATRIX, torch.tensor([1, 0, -2])),
         (lambda x, at: (x * 2)[at], (6, 3), NUMBERS),
         (lambda x, at: x.index_select(1, at), MATRIX, torch.tensor([0, 5, 2])),
+        (lambda x, at: x[at][:, None, 1::2].flip(2), (6, 5), NUMBERS),
+        (lambda x: x.repeat_interleave(torch.tensor([1, 0, 3, 2]), 0), MATRIX),
+        (lambda x: torch.repeat_interleave(x, torch.arange(3)), (3,)),
         (
             lambda x, row, column: x[row, column],
             MATRIX,

@@ -136,6 +136,20 @@ def _masked_select(calls, function, x, mask):
     return x[tuple(places)]
 
 
+def _repeat_interleave(calls, function, x, *args, **options):
+    """By numbers that follow from no input: elements at constant places."""
+    repeats, dim = (*args, None, None)[:2]
+    repeats, dim = options.get("repeats", repeats), options.get("dim", dim)
+    counts = calls.values(repeats) if isinstance(repeats, torch.Tensor) else None
+    if counts is None:
+        return function(x, *args, **options)
+    if dim is None:
+        x, dim = x.flatten(), 0
+    with _disable_current_modes():
+        places = torch.arange(x.shape[dim]).repeat_interleave(counts).tolist()
+    return x.index_select(dim, torch.tensor(places, dtype=torch.int64))
+
+
 def keep_value(traced: torch.Tensor, value: torch.Tensor) -> None:
     """Says what a traced buffer holds."""
     setattr(traced, _BUFFER, value)
@@ -180,12 +194,18 @@ class _Calls:
 
     def places(self, tensor) -> list | None:
         """The indices of the elements other than zero, by dim. None: not known, or random."""
+        values = self.values(tensor)
+        with _disable_current_modes():
+            return None if values is None else values.nonzero().T.tolist()
+
+    def values(self, tensor) -> torch.Tensor | None:
+        """None: not known, or random."""
         if not self._is_known(tensor):
             return None
         with _disable_current_modes(), torch.no_grad(), torch.random.fork_rng([]):
             before = torch.get_rng_state()
-            places = self._computed(tensor).nonzero().T.tolist()
-            return places if torch.equal(torch.get_rng_state(), before) else None
+            values = self._computed(tensor)
+            return values if torch.equal(torch.get_rng_state(), before) else None
 
     def _computed(self, tensor):
         if _is_held(tensor):
@@ -234,4 +254,6 @@ _SELECTING = {
     torch.Tensor.nonzero: _nonzero,
     torch.masked_select: _masked_select,
     torch.Tensor.masked_select: _masked_select,
+    torch.repeat_interleave: _repeat_interleave,
+    torch.Tensor.repeat_interleave: _repeat_interleave,
 }
