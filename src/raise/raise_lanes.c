@@ -817,13 +817,23 @@ static void choose_all(struct raising *r, struct raise_group *group, struct poly
 	find_extents(r, group, schedule);
 }
 
-/* DSPs of an iteration of a statement. */
-static int64_t dsp_of(const struct raising *r, int statement)
+/* Is there a node of the same operation in front? */
+static bool is_repeated(const struct body *body, int n)
+{
+	for (int k = 0; k < n; k++)
+		if (body->node[k].kind == NODE_OP && body->node[k].code == body->node[n].code &&
+		        body->node[k].type == body->node[n].type)
+			return true;
+	return false;
+}
+
+/* DSPs of an iteration of a statement; shared: each operation has one operator. */
+static int64_t dsp_of(const struct raising *r, int statement, bool shared)
 {
 	const struct body *body = &r->region->statements.data[statement].body;
 	int64_t dsp = 0;
 	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP)
+		if (body->node[n].kind == NODE_OP && !(shared && is_repeated(body, n)))
 			dsp += platform_operator(
 			        r->options->platform, body->node[n].code, body->node[n].type)
 			               .dsp;
@@ -841,9 +851,9 @@ static int64_t share_of(const struct raising *r, int group)
 	int64_t least = 0;
 	for (int i = 0; i < r->readers; i++) {
 		int statement = r->instance[i].statement;
-		int64_t dsp = dsp_of(r, statement);
-		if (!raise_statement(r, i)->dims)
-			dsp = (dsp + SCALAR_INTERVAL - 1) / SCALAR_INTERVAL;
+		bool scalar = !raise_statement(r, i)->dims;
+		int64_t dsp = dsp_of(r, statement, scalar);
+		dsp = scalar ? (dsp + 1) / 2 : dsp; /* about as many join others */
 		double work = (double)dsp;
 		for (int d = 0; d < raise_statement(r, i)->dims; d++)
 			work *= (double)(r->flow[i].high[d] - r->flow[i].low[d] + 1);
