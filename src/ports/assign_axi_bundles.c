@@ -297,6 +297,21 @@ static int64_t moved_words(const struct bundling *b)
 	return words;
 }
 
+static bool is_same_loader_part(const struct bundled *port, const struct bundled *other)
+{
+	return port->process == other->process && port->part == other->part;
+}
+
+/* Have other ports that are read in step with this one adapters of their own? */
+static bool is_split(const struct bundling *b, const struct bundled *port)
+{
+	bool split = false;
+	for (int i = 0; i < b->ports && port->parallel_ports > 1; i++)
+		split = split ||
+		        (is_same_loader_part(&b->port[i], port) && !b->port[i].moved_to_narrow);
+	return split;
+}
+
 /* Requests of a port that moved to the narrow adapter: all such ports share what its channel needs.
  * One that is read in step with others, on adapters of their own, gets as large a part as its words
  * are of all words that moved: it then brings them as fast as the others do. */
@@ -309,7 +324,7 @@ static int64_t share_of_requests(const struct bundling *b, const struct bundled 
 	int64_t requests = ports > REQUESTS_ALL ? 1 : REQUESTS_ALL / ports;
 	int64_t part = words ? REQUESTS_ALL * port->layered / words : 0;
 	requests = requests < REQUESTS ? requests : REQUESTS;
-	return port->parallel_ports > 1 && part > requests ? part : requests;
+	return part > requests && is_split(b, port) ? part : requests;
 }
 
 /* outstanding requests of a port whose words are read one by one; 0: the default */
@@ -431,11 +446,6 @@ static int narrow_adapter(const struct bundling *b)
 	return i < b->ports ? i : -1;
 }
 
-static bool is_same_loader_part(const struct bundled *port, const struct bundled *other)
-{
-	return port->process == other->process && port->part == other->part;
-}
-
 /* Words that the ports of an engine loader would wait for if `port` and its neighbours used their
  * adapters too. Ports of a loader advance in step, so ports that are read in the same cycle delay
  * it once. */
@@ -542,8 +552,20 @@ static int adapter_in_step(
 	return best < 0 ? best : adapter_of(b, best, engine_port, port);
 }
 
+/* Has a port that is read in step with others no more words than each adapter of the loaders would
+ * have if all full words were spread evenly over these? Nothing waits for it there. */
+static bool is_even_share(const struct bundling *b, int engine_port, const struct bundled *port)
+{
+	int64_t all = 0;
+	for (int i = 0; i < engine_port; i++)
+		all += is_full_word_read(&b->port[i]) ? b->port[i].layered : 0;
+	return !b->run_time_tiles && port->parallel_ports > 1 &&
+	        port->layered * (b->ports - engine_port) <= all;
+}
+
 /* The adapter of the other port of its buffer, else the one with least to do: a loader's, that of
- * an earlier full-word port, or for reads the narrow one. */
+ * an earlier full-word port, or for reads the narrow one. A port that has no more words than
+ * an even share of all leaves the narrow one while a loader's adapter brings nothing else. */
 static int adapter_for(const struct bundling *b, const bool *placed, int number, int engine_port)
 {
 	int other = b->port[number].other;
@@ -560,6 +582,8 @@ static int adapter_for(const struct bundling *b, const bool *placed, int number,
 		if (placed[i] && is_full_word_port(&b->port[i]) && b->port[i].bundle == i &&
 		        adapter_words(b, i) < adapter_words(b, best))
 			best = i;
+	if (!is_shared_bundle(b, best) && is_even_share(b, engine_port, &b->port[number]))
+		return best;
 	return narrow_has_time(b, &b->port[number], adapter_words(b, best)) ? narrow_adapter(b)
 	                                                                    : best;
 }

@@ -303,8 +303,8 @@ static double piggybacked_bytes(
 	struct sliding_window sliding_window;
 	double bytes = bytes_at(w, space, EXTENT_MOST) *
 	        (find_lookback(w, &sliding_window) ? sliding_window_fraction(&sliding_window) : 1);
-	return states_share_weight_port(
-	               w->context->platform, module_main(w->module), (int64_t)(8 * bytes))
+	return states_share_weight_port(w->context->platform, w->module, module_main(w->module),
+	               (int64_t)(8 * bytes))
 	        ? bytes
 	        : 0;
 }

@@ -281,10 +281,42 @@ int64_t weights_bits(const struct block *block, bool layer)
 	return bits;
 }
 
-bool states_share_weight_port(const struct platform *platform, const struct op *main, int64_t bits)
+struct memory_sources {
+	VEC(const struct tensor_source *) source;
+};
+
+/* Bits of what a layer's kernels read from memory besides states; `seen` has each tensor once. */
+static int64_t small_operand_bits(
+        struct arena *arena, const struct block *block, bool layer, struct memory_sources *seen)
 {
-	return bits && operands_share_weight_port(main) &&
-	        channel_has_time(
-	                weights_bits(main->region[0], false) / (platform->ports - NON_ENGINE_PORTS),
-	                0, bits);
+	int64_t bits = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			bits += small_operand_bits(arena, op->region[0], true, seen);
+		for (int j = 0; layer && op->code == OP_KERNEL && j < op->operands; j++) {
+			const struct tensor_source *source = tensor_source_of(op->operand[j]);
+			size_t i = 0;
+			while (i < seen->source.count && seen->source.data[i] != source)
+				i++;
+			if (source->kind != SOURCE_MEMORY || source->ordered ||
+			        i < seen->source.count)
+				continue;
+			VEC_PUSH(arena, &seen->source, source);
+			bits += type_elements(source->tensor) *
+			        type_bits(type_scalar(source->tensor));
+		}
+	}
+	return bits;
+}
+
+bool states_share_weight_port(const struct platform *platform, const struct module *module,
+        const struct op *main, int64_t bits)
+{
+	struct memory_sources seen = { 0 };
+	if (!bits || !operands_share_weight_port(main))
+		return false;
+	int64_t small = small_operand_bits(module->arena, main->region[0], false, &seen);
+	int64_t weights =
+	        weights_bits(main->region[0], false) / (platform->ports - NON_ENGINE_PORTS);
+	return channel_has_time(weights, small, bits);
 }

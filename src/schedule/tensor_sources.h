@@ -80,9 +80,9 @@ const struct type *natural_order_to(
         struct module *module, const struct type *tensor, const struct attr *dims, int64_t bits);
 /* The same in words of at most a memory port, whose lanes divide the last dimension. */
 const struct type *natural_order(struct module *module, const struct type *tensor);
-/* Do all the bits that a layer reads of states fit the bundle that small operands share with
- * weights? */
-bool states_share_weight_port(const struct platform *platform, const struct op *main, int64_t bits);
+/* Do all the bits that a layer reads of states fit the bundle of small operands, beside these? */
+bool states_share_weight_port(const struct platform *platform, const struct module *module,
+        const struct op *main, int64_t bits);
 const struct type *stream_tensor(const struct value *stream);
 /* Lanes of the words in which the engine can deliver a result. */
 int64_t contract_result_lanes(

@@ -162,14 +162,19 @@ static void note_wide(
 	wide->bits = tensor_source->bits > wide->bits ? tensor_source->bits : wide->bits;
 }
 
-static void find_wide(struct streams *s, const struct block *block, struct wide_states *wide)
+/* Lists the states whose words come through several ports; all: the others too. */
+static void find_states(
+        struct streams *s, const struct block *block, bool all, struct wide_states *found)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			find_wide(s, op->region[0], wide);
-		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++)
-			if (tensor_source_of(op->operand[j])->bits > PORT_BITS)
-				note_wide(s, tensor_source_of(op->operand[j]), wide);
+			find_states(s, op->region[0], all, found);
+		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
+			struct tensor_source *source = tensor_source_of(op->operand[j]);
+			bool state = source->kind == SOURCE_MEMORY && source->ordered;
+			if (source->bits > PORT_BITS || (all && state))
+				note_wide(s, source, found);
+		}
 	}
 }
 
@@ -198,24 +203,27 @@ static int64_t states_bits(const struct streams *s, const struct wide_states *wi
 	return (int64_t)bits;
 }
 
-/* Can the channel of small operands deliver the first half of the states, keys, but not all of
- * them? Keys then come word by word (move_to_narrow_adapter in assign_axi_bundles.c). */
+/* Can the channel of small operands deliver the first half of the states, keys? They then come word
+ * by word (move_to_narrow_adapter in assign_axi_bundles.c). */
 static bool keys_share_weight_port(
         const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
 	int64_t weights = weights_bits(old->region[0], false) /
 	        (s->context->platform->ports - NON_ENGINE_PORTS);
 	int64_t keys = states_bits(s, wide, wide->source.count / 2);
-	return keys && operands_share_weight_port(old) && channel_has_time(weights, 0, keys) &&
-	        !channel_has_time(weights, 0, states_bits(s, wide, wide->source.count));
+	return keys && operands_share_weight_port(old) && channel_has_time(weights, 0, keys);
 }
 
-/* Can the channel deliver all of them? Few ports then ask for as many words as it delivers. */
+/* Can it deliver all of them, and their scales? Few ports then ask for as many words as it
+ * delivers. */
 static bool all_share_weight_port(
-        const struct streams *s, const struct op *old, const struct wide_states *wide)
+        struct streams *s, const struct op *old, const struct wide_states *wide)
 {
-	return states_share_weight_port(
-	        s->context->platform, old, states_bits(s, wide, wide->source.count));
+	struct wide_states all = { 0 };
+	find_states(s, old->region[0], true, &all);
+	return wide->source.count &&
+	        states_share_weight_port(s->context->platform, s->module, old,
+	                states_bits(s, &all, all.source.count));
 }
 
 static void narrow_all(struct wide_states *wide)
@@ -247,7 +255,7 @@ static void spread_over_adapters(struct streams *s, const struct op *old)
 	int64_t ports = s->context->platform->ports;
 	int64_t asked = PORT_BITS * choice_count(&s->context->choices, CHOICE_KV_PORTS);
 	int64_t most = asked < WORD_BITS ? asked : WORD_BITS;
-	find_wide(s, old->region[0], &wide);
+	find_states(s, old->region[0], false, &wide);
 	if (all_share_weight_port(s, old, &wide))
 		narrow_all(&wide);
 	else if (keys_share_weight_port(s, old, &wide))

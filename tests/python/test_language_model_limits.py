@@ -56,7 +56,7 @@ def check_smaller(folder, name: str, contexts: list[int]) -> None:
 
 
 def test_a_smaller_context_is_not_slower(tmp_path):
-    check_smaller(tmp_path, "gpt2-medium", [128, 1024])
+    check_smaller(tmp_path, "gpt2-medium", [64, 128, 1024])
 
 
 @pytest.mark.long
