@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define RANK_MOST 64
-#define ELEMENTS_MOST (INT64_C(1) << 48)
+#define ELEMENTS_MOST (INT64_C(1) << 53)
 
 static const struct type *type_refused(struct reader *reader, MlirType type)
 {
@@ -67,7 +67,7 @@ static bool read_shape(struct reader *reader, MlirType type, int64_t *shape, int
 		        (__builtin_mul_overflow(elements, shape[i], &elements) ||
 		                elements > ELEMENTS_MOST)) {
 			read_error(reader, "type %s is too large", print_type(reader->arena, type));
-			return diag_note(reader->diag, "accepted are up to 2^48 elements");
+			return diag_note(reader->diag, "accepted are up to 2^53 elements");
 		}
 	}
 	return true;

@@ -928,32 +928,74 @@ static struct value *gathered_row(struct process *p, struct value *when, struct 
 	return pitch && limit > 1 ? make_clamped(p, row, limit) : NULL;
 }
 
-/* The buffer and the port of the tables of a gather: one, or one a layer behind each other.
- * words: of a table. */
-static struct value *gathered_tables(
-        struct design *design, const struct op *op, const struct source *source, int64_t words)
+/* The tables of a gather: one, or one a layer behind each other. */
+struct tables {
+	struct source source;
+	int parts;           /* ports, each of which brings as many lanes of a word */
+	int64_t lanes;       /* of a word */
+	int64_t words;       /* of a table */
+	struct value **port; /* [parts] */
+};
+
+/* Makes a port, and its buffer of part of each word. */
+static struct value *gathered_part(
+        struct design *design, const struct op *op, const struct tables *tables, int part)
 {
 	struct module *module = design->module;
-	const struct type *word = stream_word(module, op->result[0]->type);
-	const struct attr **segment =
-	        ARENA_ARRAY(module->arena, const struct attr *, source->count);
+	int64_t lanes = tables->lanes / tables->parts;
+	const struct type *scalar = type_scalar(op->result[0]->type);
+	const struct type *word = tables->parts > 1 ? vector_of(module, scalar, lanes)
+	                                            : stream_word(module, op->result[0]->type);
+	const int64_t trip[2] = { tables->words, lanes };
+	const int64_t stride[2] = { tables->lanes, 1 };
 	int64_t elements = type_elements(op->operand[op->operands - 2]->type);
-	for (int i = 0; i < source->count; i++)
-		segment[i] = plain_segment(design,
-		        &(struct segment_place){ .index = source->input[i],
-		                .offset = i * words * stream_lanes(op->result[0]->type) },
-		        0, elements);
+	int count = tables->source.count;
+	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, count);
+	for (int i = 0; i < count; i++) {
+		const struct segment_place place = { .index = tables->source.input[i],
+			.offset = i * tables->words * lanes };
+		segment[i] = tables->parts > 1
+		        ? walk_segment(design, &place,
+		                  &(struct segment_walk){ .base = part * lanes,
+		                          .dims = 2,
+		                          .trip = trip,
+		                          .stride = stride })
+		        : plain_segment(design, &place, 0, elements);
+	}
 	const char *name = text_format(module->arena, "table%d", design->serial++);
-	design_buffer(design, name, word, words * source->count,
-	        attr_array(module, source->count, segment));
+	design_buffer(
+	        design, name, word, tables->words * count, attr_array(module, count, segment));
 	return design_port(design, name, word, name, false);
+}
+
+static struct tables gathered_tables(struct design *design, const struct op *op)
+{
+	int64_t lanes = stream_lanes(op->result[0]->type);
+	int64_t bits = lanes * type_bits(type_scalar(op->result[0]->type));
+	struct tables tables = { .source = source_of(design, op),
+		.parts = bits > PORT_BITS ? (int)(bits / PORT_BITS) : 1,
+		.lanes = lanes,
+		.words = (type_elements(op->operand[op->operands - 2]->type) + lanes - 1) / lanes };
+	tables.port = ARENA_ARRAY(design->module->arena, struct value *, tables.parts);
+	for (int i = 0; i < tables.parts; i++)
+		tables.port[i] = gathered_part(design, op, &tables, i);
+	return tables;
+}
+
+/* The word at an address, from all ports. */
+static struct value *gathered_word(struct process *p, const struct tables *tables,
+        struct value *const *memory, struct value *at, const struct type *word)
+{
+	struct value **part = ARENA_ARRAY(p->module->arena, struct value *, tables->parts);
+	for (int i = 0; i < tables->parts; i++)
+		part[i] = make_load(p, memory[i], at);
+	return tables->parts > 1 ? make_op(p, OP_JOIN_LANES, word, tables->parts, part) : part[0];
 }
 
 void lower_gather(struct design *design, const struct op *op)
 {
-	int64_t lanes = stream_lanes(op->result[0]->type);
-	struct source source = source_of(design, op);
-	int64_t words = (type_elements(op->operand[op->operands - 2]->type) + lanes - 1) / lanes;
+	const struct tables tables = gathered_tables(design, op);
+	int64_t lanes = tables.lanes;
 	int64_t row_words = attr_integer_or(op, KEY_LENGTH, 1) / lanes;
 	const struct itensor *order = op->result[0]->type->itensor;
 	int64_t trip[3] = { itensor_tiles(order) / row_words, 1, row_words };
@@ -964,14 +1006,16 @@ void lower_gather(struct design *design, const struct op *op)
 			bound[at] = order->run_time[i];
 			trip[at++] = order->trip[i];
 		}
-	struct value *port = gathered_tables(design, op, &source, words);
 	struct value *counter[3];
 	struct process p = process_new(design, "gather");
-	struct value *memory = process_argument(&p, port, "m");
+	struct value **memory = ARENA_ARRAY(p.module->arena, struct value *, tables.parts);
+	for (int i = 0; i < tables.parts; i++)
+		memory[i] = process_argument(&p, tables.port[i],
+		        tables.parts > 1 ? text_format(p.module->arena, "m%d", i) : "m");
 	struct value *rows =
 	        process_argument(&p, stream_fifo(design, op->operand[op->operands - 1]), "row");
 	process_layers(&p);
-	const int64_t pitch[3] = { attr_integer_or(op, KEY_ROW_PITCH, 1) / lanes, 1, words };
+	const int64_t pitch[3] = { attr_integer_or(op, KEY_ROW_PITCH, 1) / lanes, 1, tables.words };
 	bool single_row = !bound[0] && !bound[1] && trip[0] == 1;
 	/* popped before the loop, so that reads of a single row start at once */
 	struct value *row = single_row ? gathered_row(&p, NULL, rows, op, pitch[0]) : NULL;
@@ -979,11 +1023,11 @@ void lower_gather(struct design *design, const struct op *op)
 	if (!single_row)
 		row = gathered_row(
 		        &p, counter[2] ? make_equal(&p, counter[2], 0) : NULL, rows, op, pitch[0]);
-	struct value *address[3] = { row, counter[2], source.count > 1 ? p.layer : NULL };
+	struct value *address[3] = { row, counter[2], tables.source.count > 1 ? p.layer : NULL };
 	struct value *at =
 	        make_address(&p, 3, address, pitch, attr_integer_or(op, KEY_OFFSET, 0) / lanes);
 	struct value *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
-	make_push(&p, NULL, make_load(&p, memory, at), out);
+	make_push(&p, NULL, gathered_word(&p, &tables, memory, at, out->type->element), out);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }

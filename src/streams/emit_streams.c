@@ -1,11 +1,16 @@
 /* Emits kernels, gathers and loads at stream level, and a demand for each operand: a placeholder
  * converter to the type that the operand needs, which insert_converters.c replaces. */
+#include "ir/kernel_edit.h"
+#include "ir/workload.h"
 #include "base/number.h"
 #include "ir/launch_tokens.h"
 #include "schedule/recorded_choices.h"
 #include "schedule/register_tile.h"
 #include "streams/recompute_kernels.h"
 #include "streams/stream_builder.h"
+
+#define GATHER_PORTS 8      /* most that bring a row side by side */
+#define GATHERED_WORDS 4096 /* of a port, from which on that is worth it */
 
 void set_stream_tensor(struct module *module, struct op *op, const struct type *tensor)
 {
@@ -310,6 +315,25 @@ static const struct attr *gathered_dims(
 	return NULL;
 }
 
+/* Memory ports that bring a row side by side, where a launch gathers many rows and nothing else
+ * does: a column of the table each. */
+static int gather_ports(const struct op *op)
+{
+	const struct type *tensor = op->result[0]->type;
+	int64_t bits = type_elements(tensor) * type_bits(type_scalar(tensor));
+	if (op->parent->parent->code == OP_FOR || workload_of(op) != WORKLOAD_NONE ||
+	        bits < GATHERED_WORDS * PORT_BITS)
+		return 1;
+	for (const struct op *other = op->parent->first; other; other = other->next)
+		if (other != op && other->code == OP_KERNEL && kernel_is_gather(other))
+			return 1;
+	int64_t row = tensor->shape[tensor->rank - 1] * type_bits(type_scalar(tensor));
+	int ports = 1;
+	while (2 * ports <= GATHER_PORTS && row % (2 * ports * PORT_BITS) == 0)
+		ports *= 2;
+	return ports;
+}
+
 bool emit_gather(struct streams *s, const struct op *old)
 {
 	struct module *module = s->module;
@@ -321,8 +345,8 @@ bool emit_gather(struct streams *s, const struct op *old)
 		return diag_note(module->diag, "rows can be gathered from arguments and constants");
 	}
 	const struct type *tensor = old->result[0]->type;
-	const struct type *order =
-	        natural_order_to(module, tensor, gathered_dims(module, kernel, tensor), PORT_BITS);
+	const struct type *order = natural_order_to(module, tensor,
+	        gathered_dims(module, kernel, tensor), PORT_BITS * gather_ports(old));
 	/* rows of a single element */
 	bool scalar = !kernel->loops || kernel->operand[1].stride[kernel->loops - 1] != 1;
 	int64_t pitch = kernel->operand[1].index_stride;

@@ -10,6 +10,7 @@
  * Exact, but for a reduction that starts from a tensor (a convolution's bias), which is combined
  * after the last point, and for powers with constant exponents (fold_scalar.c).
  * Ends: linear in the number of operations. */
+#include "tensor/countable.h"
 #include "tensor/fold.h"
 #include "tensor/tensor_passes.h"
 #include <math.h>
@@ -652,29 +653,6 @@ static bool only_kernels(struct module *module, const struct block *body)
 	return true;
 }
 
-/* Iterations of a kernel, beyond which no launch ends and later sums of bits would overflow. */
-#define ITERATIONS_MOST ((int64_t)1 << 50)
-
-static bool has_countable_iterations(struct module *module, struct block *block)
-{
-	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t iterations = 1;
-		if (op->code == OP_FOR && !has_countable_iterations(module, op->region[0]))
-			return false;
-		if (op->code != OP_KERNEL)
-			continue;
-		for (int l = 0; l < op->kernel->loops; l++) {
-			if (op->kernel->loop[l].extent > ITERATIONS_MOST / iterations) {
-				diag_error(module->diag, op->location,
-				        "the operation has more than 2^50 iterations");
-				return diag_note(module->diag, "smaller tensors, or several calls");
-			}
-			iterations *= op->kernel->loop[l].extent;
-		}
-	}
-	return true;
-}
-
 bool fold_views(struct pass_context *context, struct module *module)
 {
 	const struct block *body = module_main(module)->region[0];
@@ -698,5 +676,5 @@ bool fold_views(struct pass_context *context, struct module *module)
 		return false;
 	set_results(&fold, main, block->last);
 	remove_folded(block);
-	return has_countable_iterations(module, block);
+	return is_countable(module, block, MASKED_BITS);
 }

@@ -7,11 +7,13 @@
  * passes in the row's order. Else blocks take turns, an element of each.
  * Products, maxima, and minima alike, and sums of k < i.
  * Needs: fused kernels; the mask compares two counters, in the kernel or in one of its own.
- * Guarantees: no reduction of many terms has such a mask.
+ * Guarantees: no reduction of many terms has such a mask, and no kernel more iterations than later
+ * passes can count.
  * Reassociating: sums of blocks are added up first.
  * Ends: each step removes a kernel with a mask. */
 #include "base/number.h"
 #include "ir/kernel_edit.h"
+#include "tensor/countable.h"
 #include "tensor/tensor_passes.h"
 #include <math.h>
 
@@ -492,6 +494,7 @@ static void scan_block(
 
 bool scan_prefixes(struct pass_context *context, struct module *module)
 {
-	scan_block(context, module, module_main(module)->region[0]);
-	return true;
+	struct block *body = module_main(module)->region[0];
+	scan_block(context, module, body);
+	return is_countable(module, body, COUNTABLE_BITS);
 }

@@ -86,6 +86,20 @@ def test_sums_are_read_by_all_channels(dims, core_built, tmp_path):
     assert report["cycles"]["simulated"] < 512 * 512 * 4 / (32 * 44) + 400
 
 
+def test_ports_bring_the_columns_of_gathered_rows(core_built):
+    """Four words a row: without them it takes as many times as long."""
+    inputs = (torch.randn(512, 64), torch.randint(0, 512, (1024,)))
+    with streamtensor.compile(Function(lambda x, at: x[at]), inputs) as design:
+        assert design.report.cycles < 2.2 * 1024
+        assert torch.equal(design(*inputs), inputs[0][inputs[1]])
+
+
+def test_a_prefix_sum_is_no_square(core_built, tmp_path):
+    """2^26 numbers, whose masked sum would have 2^52 terms."""
+    report = _design(Function(lambda x: x.cumsum(0)), (torch.zeros(1 << 26),), tmp_path)
+    assert report["cycles"]["model"] < 400_000
+
+
 @pytest.mark.parametrize(
     "reduce, shape", [("cumsum", (1 << 14,)), ("cumprod", (1 << 14,)), ("cumsum", (16, 1024))]
 )

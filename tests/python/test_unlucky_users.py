@@ -270,7 +270,7 @@ def test_a_product_that_no_card_ends_is_refused(tmp_path):
       outs(%f : tensor<{n}x{n}xf32>) -> tensor<{n}x{n}xf32>
   return %y : tensor<{n}x{n}xf32>
 }}"""
-    _refused(_compile(tmp_path, text), "more than 2^50 iterations", "m.mlir:")
+    _refused(_compile(tmp_path, text), "more than 2^53 iterations", "m.mlir:")
 
 
 # ---- results
