@@ -26,6 +26,7 @@
 
 #define MOST_HELD 4     /* places where an operand may be held, per operand */
 #define READER_LANES 16 /* most lanes of an elementwise kernel that reads a register tile */
+#define SELDOM 2        /* words come in parts if that takes one part in so many of a launch */
 /* fewer elements of a launch may come through the loader that small operands share */
 #define SHARED_ELEMENTS 4096
 /* a board full of memory is worth so many cycles */
@@ -90,6 +91,8 @@ struct register_tiler {
 	bool others_inside;  /* parallel loops that are not unrolled run inside the reductions */
 	int64_t first, more; /* DSPs of the first lane of a row, and of each other one */
 	const int64_t *held; /* of a schedule before its operands are chosen */
+	/* scratch: iterations of parts with words of their own; where each operand is held */
+	int64_t *trip, *level;
 	struct tile_choice best;
 	double best_price;
 };
@@ -182,29 +185,88 @@ static bool moves(
 	        trip_of(t, schedule, operand, part) > 1;
 }
 
+/* Elements that a step of a part moves an operand by. */
+static int64_t step_of(const struct schedule *schedule, const struct access *access, int part)
+{
+	const struct schedule_part *of = &schedule->part[part];
+	return of->trip > 1 ? access->stride[of->source] * of->step : 0;
+}
+
+/* Does the part move the operand to words that share elements with others, as it moves by less than
+ * the lanes of a word? */
+static bool moves_in_word(const struct schedule *schedule, const struct access *access, int part)
+{
+	int64_t step = step_of(schedule, access, part);
+	for (int i = schedule_loops(schedule); step && i < schedule->parts; i++) {
+		int64_t lane = step_of(schedule, access, i);
+		if (lane && step % lane == 0 && step < lane * schedule->part[i].trip)
+			return true;
+	}
+	return false;
+}
+
+int tile_windows(
+        const struct kernel *kernel, const struct schedule *schedule, int operand, int64_t *trip)
+{
+	const struct access *access = &kernel->operand[operand];
+	int loops = schedule_loops(schedule);
+	int first = loops;
+	int same = loops; /* the operand's buffer holds what the parts from here on move to */
+	for (int i = loops - 1; i >= 0; i--) {
+		trip[i] = schedule->part[i].trip;
+		if (i >= schedule->held[operand] && !access->stride[schedule->part[i].source])
+			same = i;
+	}
+	for (int i = 0; !access->guards && i < loops; i++) {
+		int64_t far = step_of(schedule, access, i);
+		bool whole = far > 0;
+		for (int k = i < same ? i : same; whole && k < loops; k++)
+			whole = !moves_in_word(schedule, access, k);
+		for (int j = loops - 1; whole && j > i; j--) {
+			int64_t near = step_of(schedule, access, j);
+			if (near <= 0 || far % near || far / near >= trip[j])
+				continue;
+			trip[j] += far / near * (trip[i] - 1);
+			trip[i] = 1;
+			first = i < first ? i : first;
+			break;
+		}
+	}
+	return first;
+}
+
 static struct holding holding_at(
         const struct register_tiler *t, const struct schedule *schedule, int operand, int level)
 {
+	struct schedule held = *schedule;
 	struct holding holding = { operand, level, 1, 1, 1, 1, 1 };
+	int64_t *trip = t->trip;
+	int64_t window = 1;
 	bool replayed = false;
 	bool reduced = false;
 	int used = schedule_loops(schedule);
 	while (used > 0 && !moves(t, schedule, operand, used - 1))
 		used--;
+	t->level[operand] = level;
+	held.held = t->level;
+	int first = t->of->loads[operand] ? tile_windows(t->kernel, &held, operand, trip) : used;
 	for (int i = 0; i < used; i++) {
 		int64_t trips = trip_of(t, schedule, operand, i);
-		double trip = (double)trips;
 		bool moved = moves(t, schedule, operand, i);
+		int64_t loaded = first < used && moved ? trip[i] : trips;
 		reduced = reduced || t->kernel->loop[schedule->part[i].source].reduction;
-		holding.taken *= trip;
-		holding.loaded *= moved || i < level ? trip : 1;
-		holding.run = moved ? holding.run * trip : holding.run;
+		holding.taken *= (double)trips;
+		holding.loaded *= moved || i < level ? (double)loaded : 1;
+		holding.run = moved ? holding.run * (double)loaded : holding.run;
 		holding.run = !moved && i < level && trips > 1 ? 1 : holding.run;
-		holding.passes *= !moved && i >= level && !reduced ? trip : 1;
+		holding.passes *= !moved && i >= level && !reduced ? (double)trips : 1;
 		replayed = replayed || (!moved && i >= level && trips > 1);
-		holding.words *= replayed && moved ? trips : 1;
+		holding.words *= replayed && moved ? loaded : 1;
+		window *= first <= i && moved ? loaded : 1;
 	}
 	holding.words = replayed ? holding.words : 0;
+	if (first < used && window > holding.words)
+		holding.words = window;
 	return holding;
 }
 
@@ -225,27 +287,41 @@ static int list_holdings(const struct register_tiler *t, const struct schedule *
 	return count;
 }
 
-static int64_t lanes_of_operand(
-        const struct register_tiler *t, const struct schedule *schedule, int operand)
+static int64_t lanes_of_access(const struct schedule *schedule, const struct access *access)
 {
 	int64_t lanes = 1;
 	for (int i = schedule_loops(schedule); i < schedule->parts; i++)
-		lanes *= t->kernel->operand[operand].stride[schedule->part[i].source]
-		        ? schedule->part[i].trip
-		        : 1;
+		lanes *= access->stride[schedule->part[i].source] ? schedule->part[i].trip : 1;
 	return lanes;
+}
+
+static int64_t lanes_of_operand(
+        const struct register_tiler *t, const struct schedule *schedule, int operand)
+{
+	return lanes_of_access(schedule, &t->kernel->operand[operand]);
+}
+
+int64_t tile_part(int64_t lanes, int64_t bits, int ports)
+{
+	int64_t part = lanes;
+	while (part > ports && (lanes % part || part % ports || part * bits > ports * PORT_BITS))
+		part--;
+	return part;
 }
 
 /* May so many ports bring equal parts of an operand's words, each of one row of a word, or of whole
  * rows without padding? */
 static bool ports_fit(
-        const struct schedule *schedule, const struct access *access, int64_t lanes, int64_t ports)
+        const struct schedule *schedule, const struct access *access, int64_t bits, int64_t ports)
 {
 	int64_t row = 1;
+	int64_t lanes = lanes_of_access(schedule, access);
 	int64_t part = lanes / ports;
 	for (int i = schedule_first_lane(schedule); i < schedule->parts; i++)
 		row *= access->stride[schedule->part[i].source] ? schedule->part[i].trip : 1;
 	row = row > 1 ? row : lanes;
+	if (ports < tile_ports(lanes, bits))
+		return row == lanes && lanes % ports == 0;
 	return lanes % ports == 0 &&
 	        (row % part == 0 || (part % row == 0 && power_of_two_from(part) == part));
 }
@@ -271,6 +347,7 @@ struct tile_price {
 	struct resources memory;
 	int ports;
 	int64_t *held, *operand_ports;
+	double *operand_bytes, *passes; /* [operands] of its loader */
 };
 
 /* Adds an operand that is held there. */
@@ -282,6 +359,7 @@ static void add_holding(const struct register_tiler *t, const struct schedule *s
 	price->memory = resources_add(price->memory, storage_of(t, bits, holding->words));
 	price->held[operand] = holding->level;
 	price->operand_ports[operand] = 0;
+	price->operand_bytes[operand] = 0;
 }
 
 /* Adds the loader of an operand with so many ports, 0: the one that small operands share; returns
@@ -292,11 +370,12 @@ static double add_loader(const struct register_tiler *t, const struct schedule *
 	int operand = holding->operand;
 	int64_t bits = operand_bits(t, operand);
 	int64_t lanes = lanes_of_operand(t, schedule, operand);
+	int64_t part = ports ? tile_part(lanes, bits, ports) : 1;
 	int64_t word = bits;
-	while (word * (ports ? ports : lanes) < lanes * bits)
+	while (word * (ports ? ports : 1) < part * bits)
 		word *= 2;
 	double port_bytes = (double)word / 8;
-	double words = holding->loaded * (double)(ports ? 1 : lanes);
+	double words = holding->loaded * (double)(lanes / part);
 	const struct platform *platform = t->of->platform;
 	double rate = platform_channel_rate(platform);
 	double burst =
@@ -309,7 +388,9 @@ static double add_loader(const struct register_tiler *t, const struct schedule *
 	price->least = ports ? fmin(cycles, price->least) : price->least;
 	price->words = ports ? fmin(words, price->words) : price->words;
 	price->operand_ports[operand] = ports;
-	price->bytes += words * port_bytes * (ports ? ports : 1);
+	price->operand_bytes[operand] = words * port_bytes * (ports ? ports : 1);
+	price->passes[operand] = holding->passes;
+	price->bytes += price->operand_bytes[operand];
 	price->late = late > price->late ? late : price->late;
 	return cycles;
 }
@@ -444,12 +525,31 @@ static struct store_width stored_in(const struct register_tiler *t, const struct
 	return best;
 }
 
+/* Cycles in which memory brings the bytes of a launch; `stored`: those of results. While a held
+ * operand is taken for the first time all of it comes, beside a part of the others. */
+static double memory_cycles(
+        const struct register_tiler *t, const struct tile_price *price, double stored)
+{
+	const struct platform *platform = t->of->platform;
+	int channels = price->ports < platform->channels ? price->ports : platform->channels;
+	double rate = platform_channel_rate(platform) * (channels ? channels : 1);
+	double all = price->bytes + stored;
+	double cycles = all / rate;
+	for (int j = 0; j < t->of->op->operands; j++) {
+		double own = price->operand_bytes[j];
+		double first = (own + (all - own) / price->passes[j]) / rate;
+		if (own > 0)
+			cycles = fmax(
+			        cycles, price->compute + first - price->compute / price->passes[j]);
+	}
+	return cycles;
+}
+
 /* Cycles of a launch: iterations, or what memory takes for the bytes; words that come late in the
  * first pass over a held operand; and the last block of results. */
 static double cycles_of(const struct register_tiler *t, const struct tile_size *size,
         const struct tile_price *price)
 {
-	const struct platform *platform = t->of->platform;
 	double tiles = (double)(size->row_tiles * size->lane_tiles * t->others);
 	int64_t word = t->tree ? size->rows : size->lanes;
 	int64_t words = t->tree || t->row_terms ? 1 : size->rows;
@@ -462,10 +562,8 @@ static double cycles_of(const struct register_tiler *t, const struct tile_size *
 	struct store_width stored = stored_in(t, price, elements, word);
 	leave = stored.lanes ? (double)(words * word) * stored.cycles : leave;
 	double all = (double)blocks * tiles * leave;
-	int channels = price->ports < platform->channels ? price->ports : platform->channels;
-	double memory =
-	        price->bytes / (platform_channel_rate(platform) * (channels ? channels : 1));
-	double cycles = price->compute > memory ? price->compute : memory;
+	double bytes = stored.lanes ? elements * (double)type_bits(t->kernel->type) / 8 : 0;
+	double cycles = fmax(price->compute, memory_cycles(t, price, bytes));
 	cycles = all > cycles ? all : cycles;
 	if (price->ports > t->limits->ports)
 		cycles = fmax(cycles, fmax(price->least + all, 2 * price->words));
@@ -507,15 +605,17 @@ static void choose_ports(struct register_tiler *t, const struct schedule *schedu
 {
 	int operand = holding->operand;
 	int64_t lanes = lanes_of_operand(t, schedule, operand);
+	int64_t bits = operand_bits(t, operand);
 	int most = most_ports(t) - before->ports;
 	double cycles = HUGE_VAL;
-	for (int ports = tile_ports(lanes, operand_bits(t, operand));
-	        ports <= most && cycles > before->compute; ports++) {
+	for (int ports = 1; ports <= most && cycles > before->compute; ports++) {
 		struct tile_price price = *before;
-		if (!ports_fit(schedule, &t->kernel->operand[operand], lanes, ports))
+		if (!ports_fit(schedule, &t->kernel->operand[operand], bits, ports))
 			continue;
 		add_holding(t, schedule, &price, holding);
 		double now = add_loader(t, schedule, &price, holding, ports);
+		if (ports < tile_ports(lanes, bits) && now * SELDOM > before->compute)
+			continue;
 		if (now < cycles)
 			choose_held(t, schedule, size, &price, operand + 1);
 		cycles = now < cycles ? now : cycles;
@@ -588,7 +688,9 @@ static void price_size(struct register_tiler *t, const struct tile_size *size)
 		.memory = resources_add(sums, sums),
 		.held = ARENA_ARRAY(t->of->module->arena, int64_t, t->of->op->operands + 1),
 		.operand_ports =
-		        ARENA_ARRAY(t->of->module->arena, int64_t, t->of->op->operands + 1) };
+		        ARENA_ARRAY(t->of->module->arena, int64_t, t->of->op->operands + 1),
+		.operand_bytes = ARENA_ARRAY(t->of->module->arena, double, t->of->op->operands + 1),
+		.passes = ARENA_ARRAY(t->of->module->arena, double, t->of->op->operands + 1) };
 	if (t->of->op->operands && schedule_fits(t->of->module, t->of->op, &schedule))
 		choose_held(t, &schedule, size, &price, 0);
 }
@@ -724,6 +826,38 @@ static void price_loops(struct register_tiler *t)
 				price_blocks(t, rows, terms / rows);
 }
 
+/* Prices all pairs of loops; trees, which change the order of sums, where no pair is an outer
+ * product. */
+static void price_pairs(struct register_tiler *t)
+{
+	const struct op *op = t->of->op;
+	bool trees = !has_outer_product(op);
+	const struct kernel *kernel = op->kernel;
+	for (t->lane = 0; t->lane < kernel->loops; t->lane++) {
+		t->tree = kernel->loop[t->lane].reduction;
+		if ((t->tree && !trees) || kernel->loop[t->lane].extent == 1)
+			continue;
+		for (t->row = -1; t->row < kernel->loops; t->row++) {
+			bool rows = t->row >= 0;
+			if (t->row == t->lane || (rows && kernel->loop[t->row].extent == 1))
+				continue;
+			t->row_terms = rows && kernel->loop[t->row].reduction;
+			bool tree = t->tree || t->row_terms;
+			if (tree && (!trees || !is_tree(op, t->row, t->lane)))
+				continue;
+			bool several = tree || (rows && is_outer_product(op, t->row, t->lane));
+			t->most_rows = several ? kernel->loop[t->row].extent : 1;
+			for (int outside = tree; outside < 2; outside++) {
+				t->rows_outside = outside;
+				for (int inside = 0; inside < 2; inside++) {
+					t->others_inside = inside;
+					price_loops(t);
+				}
+			}
+		}
+	}
+}
+
 struct tile_choice choose_register_tile(
         const struct tile_kernel *of, const struct tile_limits *limits)
 {
@@ -734,32 +868,9 @@ struct tile_choice choose_register_tile(
 		.board = platform_total(of->platform),
 		.latency = schedule_chain_latency(of->platform, of->module->arena, kernel),
 		.held = ARENA_ARRAY(of->module->arena, int64_t, of->op->operands + 1),
+		.trip = ARENA_ARRAY(of->module->arena, int64_t, kernel->loops + 6),
+		.level = ARENA_ARRAY(of->module->arena, int64_t, of->op->operands + 1),
 		.best_price = HUGE_VAL };
-	bool trees = !has_outer_product(of->op);
-	for (t.lane = 0; t.lane < kernel->loops; t.lane++) {
-		t.tree = kernel->loop[t.lane].reduction;
-		if ((t.tree && !trees) || kernel->loop[t.lane].extent == 1)
-			continue;
-		for (t.row = -1; t.row < kernel->loops; t.row++) {
-			bool rows = t.row >= 0;
-			if (t.row == t.lane || (rows && kernel->loop[t.row].extent == 1))
-				continue;
-			t.row_terms = rows && kernel->loop[t.row].reduction;
-			if (t.row_terms && !trees)
-				continue;
-			if ((t.tree || t.row_terms) && !is_tree(of->op, t.row, t.lane))
-				continue;
-			bool several = t.tree || t.row_terms ||
-			        (rows && is_outer_product(of->op, t.row, t.lane));
-			t.most_rows = several ? kernel->loop[t.row].extent : 1;
-			for (int outside = t.tree || t.row_terms; outside < 2; outside++) {
-				t.rows_outside = outside;
-				for (int inside = 0; inside < 2; inside++) {
-					t.others_inside = inside;
-					price_loops(&t);
-				}
-			}
-		}
-	}
+	price_pairs(&t);
 	return t.best;
 }

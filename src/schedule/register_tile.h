@@ -50,6 +50,15 @@ bool is_contraction(const struct op *op);
 int64_t tile_reader_lanes(int64_t lanes, int64_t most);
 /* Memory ports that bring words of so many lanes: the fewest that have equal parts of a word. */
 int tile_ports(int64_t lanes, int64_t bits);
+/* Words of overlapping windows are loaded once, where they have no elements in common: a part whose
+ * steps are steps of a part inside of it is loaded with that one, which becomes longer. Sets the
+ * iterations of each part in which the operand's loader sends other words; returns the outermost
+ * part that is loaded with another one, or the number of parts that are not unrolled. */
+int tile_windows(
+        const struct kernel *kernel, const struct schedule *schedule, int operand, int64_t *trip);
+/* Lanes that so many ports bring at a time of words of `lanes`: all, or a part if all are too wide
+ * for them. */
+int64_t tile_part(int64_t lanes, int64_t bits, int ports);
 /* DSPs of one product and its addition */
 int64_t tile_term_dsp(const struct platform *platform, const struct kernel *kernel);
 /* The fastest register tile within the limits; of equal ones that of the least memory. Branch and

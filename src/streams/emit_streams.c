@@ -216,10 +216,17 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 	struct schedule once = *schedule;
 	once.parts = 0;
 	once.part = ARENA_ARRAY(module->arena, struct schedule_part, schedule->parts + 1);
-	for (int i = 0; i < schedule->parts; i++)
-		if (i < schedule->held[j] || i >= schedule_loops(schedule) ||
-		        old->kernel->operand[j].stride[schedule->part[i].source])
-			once.part[once.parts++] = schedule->part[i];
+	int loops = schedule_loops(schedule);
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, schedule->parts + 1);
+	bool windows = !has_folding(old) && tile_windows(old->kernel, schedule, j, trip) < loops;
+	for (int i = 0; i < schedule->parts; i++) {
+		if (i >= schedule->held[j] && i < loops &&
+		        !old->kernel->operand[j].stride[schedule->part[i].source])
+			continue;
+		once.part[once.parts] = schedule->part[i];
+		once.part[once.parts++].trip =
+		        windows && i < loops ? trip[i] : schedule->part[i].trip;
+	}
 	if (source->kind != SOURCE_MEMORY || source->ordered)
 		return demand_stream(s, source, type, 0);
 	const struct type *sent =
@@ -236,6 +243,10 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 		bool own_port = kernel_has_reduction(old->kernel) || sent == type;
 		return demand(s, load_once(s, source, sent, own_port), source->tensor, type);
 	}
+	int64_t part =
+	        ports ? tile_part(stream_lanes(sent), type_bits(type_scalar(sent)), ports) : 0;
+	if (part && part < stream_lanes(sent))
+		sent = type_regroup(module, sent, part);
 	struct value *words = demand(s, emit_load(s, source, sent, ports), source->tensor, type);
 	attr_set(module, words->def, KEY_HELD, attr_unit(module));
 	return words;

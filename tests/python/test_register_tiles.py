@@ -317,3 +317,10 @@ def test_random_shapes_are_near_their_bound(tmp_path, shape):
     found = measure(shape, tmp_path)
     assert not found.refused
     assert found.part >= 0.9 and abs(found.error) <= 0.05
+
+
+def test_windows_that_overlap_are_loaded_once(tmp_path):
+    """Else each number comes nine times from the board's only channel: 71 % of the bound."""
+    assert measure(Shape("conv", (66, 29, 12, 3), "vu9p", 880), tmp_path).part >= 0.82
+    # seventeen filters, so words that no two ports bring in equal parts: 28 %
+    assert measure(Shape("conv", (85, 39, 17, 3), "vu9p", 2200), tmp_path).part >= 0.6
