@@ -74,7 +74,9 @@ def load(folder: Path) -> Saved:
 
 
 def _check_results(call: Call | None, gives: list[Signature]) -> None:
-    """A call has as many results as the design gives."""
+    """A call has as many results as the design gives, and its trees have a leaf at each end."""
+    if call and any(len(each.leaves) != each.structure.num_leaves for each in call[:2]):
+        raise ValueError("a call with other leaves than its trees have")
     given = sum(signature.port.role == "output" for signature in gives)
     if call and call.results.tensors + len(call.written) != given:
         raise ValueError(f"a call without the {given} results of the design")

@@ -29,7 +29,7 @@ static inline void guard_count(struct guard *guard, int64_t steps)
  * consistent, and the session ends before the next stage. */
 static inline bool guard_is_stopped(const struct guard *guard)
 {
-	return guard->stop && *guard->stop;
+	return guard && guard->stop && *guard->stop;
 }
 
 _Noreturn void guard_leave(struct guard *guard, enum guard_reason reason, const char *format, ...)

@@ -290,10 +290,11 @@ enum token_outcome token_counter_run(struct token_counter *c, int64_t budget, in
 {
 	int64_t done = 0;
 	bool ended = true;
+	struct guard *guard = arena_guard(c->arena);
 	set_limits(c);
 	for (bool over = true; over;) {
 		wake_all(c);
-		while (c->queued && done <= budget) {
+		while (c->queued && done <= budget && !guard_is_stopped(guard)) {
 			struct counter_process *process = c->queue[c->first];
 			c->first =
 			        c->first + 1 < (int)c->network->processes.count ? c->first + 1 : 0;
@@ -306,7 +307,7 @@ enum token_outcome token_counter_run(struct token_counter *c, int64_t budget, in
 			next_layer(c);
 	}
 	*work += done;
-	guard_count(arena_guard(c->arena), done);
+	guard_count(guard, done);
 	for (size_t i = 0; i < c->network->processes.count; i++)
 		ended &= c->process[i].ended;
 	if (ended)
