@@ -1,12 +1,15 @@
 """Writes output folders atomically; replaces only folders that this package wrote."""
 
 import contextlib
+import ctypes
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from .errors import Error
 from .work_folder import WorkFolder
+
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux' renameat2
 
 
 @contextlib.contextmanager
@@ -23,9 +26,20 @@ def folder(path: Path, ours: set[str]) -> Iterator[Path]:
         fresh, old = Path(work) / "new", Path(work) / "old"
         fresh.mkdir()
         yield fresh
+        if path.exists() and _exchange(fresh, path):
+            return
         if path.exists():
             path.rename(old)
         fresh.rename(path)
+
+
+def _exchange(left: Path, right: Path) -> bool:
+    """Exchanges two folders in one step, so that a process that is killed leaves the old or the new
+    one; False: the system or the file system cannot.
+    """
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    paths = os.fsencode(left), os.fsencode(right)
+    return bool(rename) and not rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE)
 
 
 def check(path: Path, ours: set[str]) -> None:

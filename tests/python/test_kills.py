@@ -16,6 +16,7 @@ import numpy
 import pytest
 from conftest import ROOT, slow_compiler, stc
 
+from streamtensor import output_folder
 from streamtensor.work_folder import WorkFolder, _lock
 
 KILLS = int(os.environ.get("KILLS", 300))
@@ -98,6 +99,19 @@ def test_many_signals_to_the_python_command(tmp_path, core_built):
     assert not _left(tmp_path)
     for name in ("out", "mlir"):
         assert stc("simulate", tmp_path / "work" / name).returncode == 0
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_a_folder_is_replaced_in_one_step_where_the_system_can(tmp_path, monkeypatch, can):
+    renamed = []
+    monkeypatch.setattr(Path, "rename", lambda path, to: renamed.append(os.rename(path, to)))
+    if not can:
+        monkeypatch.setattr(output_folder, "_exchange", lambda left, right: False)
+    for text in ("old", "new"):
+        with output_folder.folder(tmp_path / "d", {"f"}) as fresh:
+            (fresh / "f").write_text(text)
+        assert (tmp_path / "d/f").read_text() == text
+    assert len(renamed) == (1 if can else 3) and len(list(tmp_path.iterdir())) == 1
 
 
 INTERRUPTED = """
