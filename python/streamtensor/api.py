@@ -20,6 +20,7 @@ from .errors import Error
 from .lowering import graph
 from .onnx import model as onnx_model
 from .quantization import decomposed_integers, static_quantization
+from .quantization.rounding_note import rounding_note
 from .saved_call import Call, Saved, save
 from .work_folder import WorkFolder
 
@@ -87,6 +88,8 @@ def compile(
     compiler_options.check(given)
     made = _opened(module, example_inputs, names, shapes)
     module, scheme = static_quantization.applied(made.module, made.inputs, quant, calibration)
+    if note := rounding_note(module, made.inputs, scheme):
+        warnings.warn(f"streamtensor: {note}", stacklevel=2)
     lowered, tensors = lower(module, made.inputs, made.names, results=made.results, quant=scheme)
     design = build(lowered, tensors, given, output, call_of(made.inputs, lowered))
     design._module, design.is_quantized = asked["module"], is_ours

@@ -170,6 +170,7 @@ def _compile_source(options, progress: Progress) -> int:
 def _compile_module(options, progress: Progress) -> int:
     from .. import api, output_folder, workflow
     from ..quantization import static_quantization
+    from ..quantization.rounding_note import rounding_note
 
     _refuse_those_of_language_models(options)
     is_integer = static_quantization.is_integer_scheme(options.quant)
@@ -185,6 +186,8 @@ def _compile_module(options, progress: Progress) -> int:
     module, scheme = static_quantization.applied(
         made.module, made.inputs, scheme, options.calibration
     )
+    if note := rounding_note(module, made.inputs, scheme):
+        progress.note(note)
     progress.stage("export")
     lowered, tensors = api.lower(
         module, made.inputs, made.names, results=made.results, quant=scheme
