@@ -3,6 +3,8 @@
 #include "report/report.h"
 
 #define MOST_OF_THE_TIME 0.6
+/* a channel that is busy for this part of the time of a process that uses it is its limit */
+#define WAITING_SHARE 0.97
 #define ADVICE_MOST 6
 
 struct busiest {
@@ -50,11 +52,13 @@ static double channel_share(const struct report *report)
 	return whole(report) ? report->channel.cycles / (double)whole(report) : 0;
 }
 
-/* Is a memory channel with several ports the bottleneck? */
+/* Is a memory channel with several ports the bottleneck?  A process with memory ports counts as
+ * active while it waits for its channel. */
 static bool is_channel(const struct report *report, struct busiest busiest)
 {
+	double least = busiest.memory ? WAITING_SHARE * busiest.share : busiest.share;
 	return report->channel.adapters > 1 && channel_share(report) > MOST_OF_THE_TIME &&
-	        channel_share(report) > busiest.share;
+	        channel_share(report) > least;
 }
 
 static const char *milliseconds(struct arena *arena, double ms)
