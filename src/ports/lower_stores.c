@@ -17,6 +17,7 @@
 #define CHANNELS_SHARE 2
 /* most results that leave in full words where the ports that read take all adapters */
 #define FULL_RESULTS 4
+#define FEW_ARGUMENTS 4
 
 static const struct type *tensor_of(const struct op *store)
 {
@@ -104,10 +105,12 @@ static int64_t adapters_taken(const struct design *design)
 	return taken;
 }
 
-/* Do the ports that read take all adapters? Results then leave in full words, which share one. */
+/* Do the ports that read few arguments take all adapters? Results then leave in full words, which
+ * share one. With many arguments the search gives some of them fewer ports. */
 static bool reads_take_all(const struct design *design)
 {
-	return workload_of(design->source) == WORKLOAD_NONE && !design->layers &&
+	return design->source->region[0]->arguments <= FEW_ARGUMENTS &&
+	        workload_of(design->source) == WORKLOAD_NONE && !design->layers &&
 	        adapters_taken(design) >= design->context->platform->ports;
 }
 
