@@ -402,8 +402,8 @@ static bool words_fit(
         const struct parallelism_space *space, const struct op *op, const struct schedule *schedule)
 {
 	int64_t most = space->single_token || !space->jobs ? WORD_BITS : WORD_BITS / 2;
-	most = kernel_has_reduction(op->kernel) && space->read_bits > most ? space->read_bits
-	                                                                   : most;
+	most = kernel_has_reduction(op->kernel) && space->read_bits > WORD_BITS ? space->read_bits
+	                                                                        : most;
 	bool fit = true;
 	for (int j = 0; j < op->operands; j++)
 		fit = fit &&
