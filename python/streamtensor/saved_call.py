@@ -69,6 +69,8 @@ def load(folder: Path) -> Saved:
             for name, (takes, gives) in found["phases"].items()
         }
         call = _call(found["call"])
+        if not sides:
+            raise ValueError("no phase")
         _check_results(call, next(iter(sides.values()))[1])
     return Saved(sides, call, _buffers(folder / BUFFERS))
 
@@ -143,12 +145,11 @@ def _signatures(side: list[dict], shapes: dict[str, tuple[int, ...]]) -> list[Si
 
 
 def _signature(data: dict, shapes: dict[str, tuple[int, ...]]) -> Signature:
-    port = Port(**data["port"])
-    if port.dims is not None:
-        port = Port(**{**data["port"], "dims": tuple(port.dims)})
+    dims = data["port"].get("dims")
+    port = Port(**{**data["port"], "dims": None if dims is None else tuple(dims)})
     kinds = (getattr(torch, data[name]) for name in ("dtype", "stored"))
     shape = shapes.get(port.name, tuple(data["shape"]))
-    return Signature(port, shape, *kinds)
+    return folder_file.typed(Signature(folder_file.typed(port), shape, *kinds))
 
 
 def _call_data(call: Call | None) -> dict | None:
