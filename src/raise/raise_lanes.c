@@ -252,7 +252,7 @@ static int banked_dim(
 	return found;
 }
 
-static bool fits(const struct lane_search *s, int counter, int64_t lanes)
+static bool can_have_banks(const struct lane_search *s, int counter, int64_t lanes)
 {
 	for (size_t i = 0; i < s->accesses.all.count; i++)
 		if (banked_dim(s, s->accesses.all.data[i], counter, lanes) == -1)
@@ -290,7 +290,7 @@ static int64_t new_banks(struct lane_search *s, const struct lane_choice *choice
 }
 
 /* Has each lane of the choice banks of its own, whichever other lanes use the array? */
-static bool has_banks(const struct lane_search *s, const struct lane_choice *choice)
+static bool has_own_banks(const struct lane_search *s, const struct lane_choice *choice)
 {
 	for (int l = 0; l < choice->loops; l++)
 		for (size_t i = 0; i < s->accesses.all.count; i++) {
@@ -309,7 +309,7 @@ static int64_t interval_with(struct lane_search *s, const struct lane_choice *ch
 	size_t size = sizeof *s->group->banks * (size_t)s->r->program.arrays;
 	memcpy(s->before, s->group->banks, size);
 	set_banks(s, choice);
-	int64_t copies = has_banks(s, choice) ? copies_held(s->r, s->group) : 0;
+	int64_t copies = has_own_banks(s, choice) ? copies_held(s->r, s->group) : 0;
 	memcpy(s->group->banks, s->before, size);
 	if (!copies && choice->loops)
 		return 0;
@@ -437,7 +437,7 @@ static struct resources cost_of(const struct raising *r, const struct nest_units
 	return sum;
 }
 
-static bool is_affordable(const struct raising *r, int64_t most, const struct nest_units *units)
+static bool is_within_budget(const struct raising *r, int64_t most, const struct nest_units *units)
 {
 	struct resources cost = cost_of(r, units);
 	return cost.dsp <= most && cost.lut <= r->options->lut;
@@ -454,7 +454,7 @@ static int64_t most_lanes(const struct raising *r, int64_t dsp, const struct nes
 		struct lane_choice more = { 1, { leaf->counter[i] }, { most + 1 }, interval };
 		for (; more.lanes[0] <= LANES_MOST; more.lanes[0]++) {
 			struct nest_units own = with_lanes(r, units, leaf, &more);
-			if (!is_affordable(r, dsp, &own))
+			if (!is_within_budget(r, dsp, &own))
 				break;
 			most = more.lanes[0];
 		}
@@ -497,10 +497,10 @@ static bool is_inner(const struct poly_leaf *leaf, int counter)
 	return false;
 }
 
-static bool is_payable(const struct lane_search *s, const struct lane_choice *choice)
+static bool has_operators(const struct lane_search *s, const struct lane_choice *choice)
 {
 	struct nest_units own = with_lanes(s->r, s->units, s->leaf, choice);
-	return !choice->loops || is_affordable(s->r, s->group->dsp, &own);
+	return !choice->loops || is_within_budget(s->r, s->group->dsp, &own);
 }
 
 /* Time of the leaf with the choice, and of what its lanes and banks have to save. */
@@ -523,7 +523,7 @@ static double time_with(struct lane_search *s, const struct lane_choice *choice)
 	return time + s->lane_time * (double)(all_lanes(choice) + new_banks(s, choice));
 }
 
-static bool is_late(const struct lane_search *s, double time)
+static bool is_slower_than_kept(const struct lane_search *s, double time)
 {
 	return s->kept == s->wanted && time >= s->time[s->kept - 1];
 }
@@ -531,13 +531,13 @@ static bool is_late(const struct lane_search *s, double time)
 static void try_choice(struct lane_search *s, const struct lane_choice *lanes)
 {
 	struct lane_choice choice = *lanes;
-	if (is_late(s, time_with(s, &choice)))
+	if (is_slower_than_kept(s, time_with(s, &choice)))
 		return;
 	choice.interval = interval_with(s, &choice);
-	if (!choice.interval || !is_payable(s, &choice))
+	if (!choice.interval || !has_operators(s, &choice))
 		return;
 	double time = time_with(s, &choice);
-	if (is_late(s, time))
+	if (is_slower_than_kept(s, time))
 		return;
 	s->kept += s->kept < s->wanted;
 	int at = s->kept - 1;
@@ -551,11 +551,11 @@ static void try_choice(struct lane_search *s, const struct lane_choice *lanes)
 
 /* May the loop over this counter have so many lanes? It is parallel and long enough, and its arrays
  * can have the banks. */
-static bool may_have(const struct lane_search *s, int counter, int64_t lanes)
+static bool allows_lanes(const struct lane_search *s, int counter, int64_t lanes)
 {
 	return s->leaf->parallel[counter] &&
 	        lanes <= s->leaf->high[counter] - s->leaf->low[counter] + 1 &&
-	        fits(s, counter, lanes);
+	        can_have_banks(s, counter, lanes);
 }
 
 static void try_second(struct lane_search *s, const struct lane_choice *first, const bool *may)
@@ -581,7 +581,7 @@ static void search(struct lane_search *s)
 	for (int i = 0; i < s->leaf->loops; i++)
 		for (int64_t lanes = 2; lanes <= s->most; lanes++)
 			may[s->leaf->counter[i] * (LANES_MOST + 1) + lanes] =
-			        may_have(s, s->leaf->counter[i], lanes);
+			        allows_lanes(s, s->leaf->counter[i], lanes);
 	struct lane_choice choice = { 0 };
 	try_choice(s, &choice);
 	for (int i = 0; i < s->leaf->loops; i++)
