@@ -27,6 +27,12 @@ static inline int64_t ceil_div(int64_t number, int64_t by)
 	return number > 0 ? (number + by - 1) / by : number / by;
 }
 
+/* The quotient, rounded down; `by` is not 0. */
+static inline int64_t floor_div(int64_t number, int64_t by)
+{
+	return number / by - (number % by != 0 && (number < 0) != (by < 0));
+}
+
 /* The number of the digits at `text`; *end stands behind them, at `text` where there are none or
  * they say more than an int64_t holds.  No space, sign or exponent is accepted. */
 static inline int64_t whole_number(const char *text, char **end)

@@ -330,6 +330,11 @@ static enum outcome attempt_within_budget(struct build *b)
 	return over && drop_register_tiles(b->session) ? build_attempt(b) : outcome;
 }
 
+static bool is_built(enum outcome outcome)
+{
+	return outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED;
+}
+
 /* Builds the smallest kernels once more, whose operations share operators: with the shortest
  * interval that fits, if the longest one does. */
 static enum outcome attempt_sharing(struct build *b)
@@ -339,11 +344,11 @@ static enum outcome attempt_sharing(struct build *b)
 		return OUTCOME_SPACE;
 	*interval = INTERVAL_MOST;
 	enum outcome outcome = attempt_within_budget(b);
-	if (outcome != OUTCOME_BUILT && outcome != OUTCOME_CROWDED)
+	if (!is_built(outcome))
 		return outcome;
 	for (*interval = 2; *interval <= INTERVAL_MOST; *interval *= 2) {
 		outcome = attempt_within_budget(b);
-		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED)
+		if (is_built(outcome))
 			return outcome;
 	}
 	return outcome;
@@ -358,7 +363,7 @@ bool build_fitting(struct build *b)
 	b->before = (struct resources){ 0 };
 	for (int number = 0; number < ATTEMPTS; number = next_attempt(b, outcome, number)) {
 		outcome = attempt_within_budget(b);
-		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED) {
+		if (is_built(outcome)) {
 			b->session->narrowest = number == ATTEMPTS - 1 ? first : NULL;
 			return true;
 		}
@@ -370,7 +375,7 @@ bool build_fitting(struct build *b)
 	}
 	if (outcome == OUTCOME_SPACE)
 		outcome = attempt_sharing(b);
-	if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED) {
+	if (is_built(outcome)) {
 		b->session->narrowest = first;
 		return true;
 	}

@@ -223,6 +223,16 @@ static const struct poly_condition *compare(struct arena *arena, enum CXBinaryOp
 	}
 }
 
+static bool is_less(enum CXBinaryOperatorKind which)
+{
+	return which == CXBinaryOperator_LT || which == CXBinaryOperator_LE;
+}
+
+static bool is_more(enum CXBinaryOperatorKind which)
+{
+	return which == CXBinaryOperator_GT || which == CXBinaryOperator_GE;
+}
+
 /* a < b ? a : b, the least of two numbers, or the largest. */
 struct extreme {
 	bool maximum;
@@ -253,13 +263,11 @@ static bool read_choice(struct c_reader *reader, CXCursor cursor, struct extreme
 	CXCursor test = c_strip(reader->arena, choice.list.data[0]);
 	struct c_cursors side = c_children(reader->arena, test);
 	enum CXBinaryOperatorKind which = clang_getCursorBinaryOperatorKind(test);
-	bool less = which == CXBinaryOperator_LT || which == CXBinaryOperator_LE;
-	bool more = which == CXBinaryOperator_GT || which == CXBinaryOperator_GE;
 	if (clang_getCursorKind(test) != CXCursor_BinaryOperator || side.list.count != 2 ||
-	        (!less && !more))
+	        (!is_less(which) && !is_more(which)))
 		return false;
 	bool crossed = !same_number(reader, side.list.data[0], choice.list.data[1]);
-	extreme->maximum = more != crossed;
+	extreme->maximum = is_more(which) != crossed;
 	extreme->part[0] = side.list.data[0];
 	extreme->part[1] = side.list.data[1];
 	return same_number(reader, side.list.data[crossed], choice.list.data[1]) &&
@@ -281,16 +289,6 @@ static bool affine_side(struct c_reader *reader, CXCursor cursor, struct poly_fo
 	return c_affine(reader, cursor, form) &&
 	        (!type.is_unsigned || is_counter(reader, c_strip(reader->arena, cursor)) ||
 	                fits(reader, cursor, form));
-}
-
-static bool is_less(enum CXBinaryOperatorKind which)
-{
-	return which == CXBinaryOperator_LT || which == CXBinaryOperator_LE;
-}
-
-static bool is_more(enum CXBinaryOperatorKind which)
-{
-	return which == CXBinaryOperator_GT || which == CXBinaryOperator_GE;
 }
 
 /* Less than the least of two is less than both, less than the largest is less than one of them. */

@@ -1,6 +1,7 @@
 /* Numbers that affine forms can be, by the bounds of loops and the conditions around. C computes in
  * types of some bits, where a number may wrap: a form stands for an expression only if it does not.
  */
+#include "base/number.h"
 #include "frontend/c_reader.h"
 
 #define FAR (INT64_C(1) << 50)
@@ -9,11 +10,6 @@
 struct ranges {
 	int64_t low[POLY_DIMS], high[POLY_DIMS];
 };
-
-static int64_t floor_divide(int64_t a, int64_t b)
-{
-	return a / b - (a % b < 0);
-}
 
 /* The largest value of the form without counter `but` (-1: of all of it). */
 static int64_t most_of(const struct poly_form *form, const struct ranges *ranges, int but)
@@ -35,10 +31,10 @@ static void narrow_row(struct ranges *ranges, const struct poly_form *form)
 	for (int d = 0; d < POLY_DIMS; d++) {
 		int64_t factor = form->coefficient[d];
 		int64_t rest = most_of(form, ranges, d);
-		if (factor > 0 && -floor_divide(rest, factor) > ranges->low[d])
-			ranges->low[d] = -floor_divide(rest, factor);
-		if (factor < 0 && floor_divide(rest, -factor) < ranges->high[d])
-			ranges->high[d] = floor_divide(rest, -factor);
+		if (factor > 0 && -floor_div(rest, factor) > ranges->low[d])
+			ranges->low[d] = -floor_div(rest, factor);
+		if (factor < 0 && floor_div(rest, -factor) < ranges->high[d])
+			ranges->high[d] = floor_div(rest, -factor);
 	}
 }
 

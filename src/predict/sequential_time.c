@@ -2,6 +2,7 @@
  * An operation starts when its operands are ready. A read that may find what an earlier iteration
  * wrote starts no earlier than that write ends: start(read) + II distance >= end(write). The least
  * II for which such starts exist is found by longest paths. */
+#include "base/number.h"
 #include "predict/sequential_time.h"
 #include <string.h>
 
@@ -411,11 +412,6 @@ static void find_varying(struct timed_loop *timed)
 	}
 }
 
-static int64_t floor_divide(int64_t a, int64_t b)
-{
-	return a / b - (a % b && (a < 0) != (b < 0));
-}
-
 static int64_t compare(int64_t predicate, int64_t a, int64_t b)
 {
 	switch (predicate) {
@@ -460,7 +456,7 @@ static int64_t number_of(const struct value *value)
 	case OP_ADDI: return a + b;
 	case OP_SUBI: return a - b;
 	case OP_MULI: return a * b;
-	case OP_FLOORDIVSI: return b ? floor_divide(a, b) : 0;
+	case OP_FLOORDIVSI: return b ? floor_div(a, b) : 0;
 	case OP_REMSI: return b ? a % b : 0;
 	case OP_ANDI: return a & b;
 	case OP_ORI: return a | b;

@@ -2,6 +2,7 @@
  * arrays: a lane finds its elements in banks of its own.
  * Before: for j: a[i][j] = b[i][j - 1]                  j is parallel
  * After:  for t: for l in 0 … 7 at once: j = 8 t + l    bank of a[i][j]: l, of b: (l - 1) mod 8 */
+#include "base/number.h"
 #include "ir/double_forms.h"
 #include "predict/sequential_time.h"
 #include "raise/raise_internal.h"
@@ -464,11 +465,6 @@ static int64_t most_lanes(const struct raising *r, int64_t dsp, const struct nes
 
 /* --- choosing */
 
-static int64_t floor_divide(int64_t a, int64_t b)
-{
-	return a / b - (a % b && (a < 0) != (b < 0));
-}
-
 /* Iterations of the loop over a counter, from words that begin at multiples of the lanes. */
 static double trips_of(const struct poly_leaf *leaf, int counter, int64_t lanes)
 {
@@ -476,7 +472,7 @@ static double trips_of(const struct poly_leaf *leaf, int counter, int64_t lanes)
 	int64_t high = leaf->high[counter];
 	if (!leaf->parallel[counter])
 		return 1;
-	double exact = (double)(floor_divide(high, lanes) - floor_divide(low, lanes) + 1);
+	double exact = (double)(floor_div(high, lanes) - floor_div(low, lanes) + 1);
 	double mean = (double)(high - low + 1) / (double)lanes + (lanes > 1 ? 0.5 : 0);
 	return (exact + mean) / 2;
 }
@@ -676,8 +672,8 @@ static void widen(struct raise_group *group, const struct poly_access *access, i
 		int64_t lanes = leaf->lanes[l];
 		if (!access->subscript[d].coefficient[counter] || lanes % banks)
 			continue; /* lanes without effect find element 0 */
-		int64_t low = floor_divide(leaf->low[counter], lanes) * lanes;
-		int64_t high = floor_divide(leaf->high[counter], lanes) * lanes + lanes - 1;
+		int64_t low = floor_div(leaf->low[counter], lanes) * lanes;
+		int64_t high = floor_div(leaf->high[counter], lanes) * lanes + lanes - 1;
 		low += access->subscript[d].constant;
 		high += access->subscript[d].constant;
 		*margin = low < -*margin ? round_up(-low, banks) : *margin;

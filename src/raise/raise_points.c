@@ -1,5 +1,6 @@
 /* How long the function takes as it stands in C, one iteration after the other: the baseline to
  * which reports compare a design. */
+#include "base/number.h"
 #include "raise/raise_internal.h"
 
 #define STEPS_MOST 20000000 /* values of outer counters that a count goes through */
@@ -35,11 +36,6 @@ static bool add_rows(struct domain_rows *domain, const struct poly_condition *co
 	return true;
 }
 
-static int64_t floor_divide(int64_t left, int64_t right)
-{
-	return left / right - (left % right && (left < 0) != (right < 0));
-}
-
 /* The values of counter d, given those before; false: there are none. */
 static bool range_of(const struct domain_rows *domain, int d, int64_t *low, int64_t *high)
 {
@@ -54,12 +50,12 @@ static bool range_of(const struct domain_rows *domain, int d, int64_t *low, int6
 		for (int e = 0; e < d; e++)
 			rest += form->coefficient[e] * domain->counter[e];
 		bool equal = domain->row[i]->kind == POLY_ZERO;
-		int64_t least = -floor_divide(rest, factor);
-		int64_t most = floor_divide(-rest, factor);
+		int64_t least = -floor_div(rest, factor);
+		int64_t most = floor_div(-rest, factor);
 		if (factor > 0 || equal)
 			*low = least > *low ? least : *low;
 		if (factor < 0)
-			most = floor_divide(rest, -factor);
+			most = floor_div(rest, -factor);
 		if (factor < 0 || equal)
 			*high = most < *high ? most : *high;
 	}
