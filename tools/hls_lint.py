@@ -353,7 +353,9 @@ class Region:
             later = [
                 a
                 for a in accesses[place + 1 :]
-                if a[:2] == (taken, "read") and pipeline_body(a[3]) is body
+                if a[:2] == (taken, "read")
+                and pipeline_body(a[3]) is body
+                and not exclude(conditions, a[4])
             ]
             if access[:2] != (sent, "write") or argument is None or not later:
                 continue
@@ -364,6 +366,15 @@ class Region:
                     f"{process.name} writes {sent} without dependence on {taken}, which "
                     "closes a cycle",
                 )
+
+
+def exclude(conditions, others):
+    """True if one place is in the branch of an `if` that the other place's branch excludes."""
+    return any(
+        tokens is same and sense != opposite
+        for tokens, sense in conditions
+        for same, opposite in others
+    )
 
 
 def pipeline_body(loops):

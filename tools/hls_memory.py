@@ -456,7 +456,7 @@ def single_ports(module):
 
 
 def check_bursts(source, region, ports, single):
-    """Each port that asks for bursts is accessed in runs, but for those in `single`.
+    """Each port that asks for bursts is accessed in runs only, but for those in `single`.
     region: [(process, arguments)]
     """
     for process, arguments in region:
@@ -471,10 +471,10 @@ def check_bursts(source, region, ports, single):
             ]
             if not lengths or max(lengths) <= SHORT_BURST:
                 continue
-            found = list(runs(source, process, parameter.name))
-            if found and not any(run for _, run in found):
+            apart = [line for line, run in runs(source, process, parameter.name) if not run]
+            if apart:
                 source.report(
-                    found[0][0],
+                    apart[0],
                     "C5",
                     f"{argument[0].text} asks for bursts, but {parameter.name} is not accessed at "
                     "consecutive words of the innermost loop's own counter",

@@ -478,6 +478,16 @@ static int64_t die_of(const struct op *process)
 	return process ? attr_integer_or(process, KEY_STREAM_DIE, 0) : 0;
 }
 
+/* Of one FIFO or block channel of the emitted text. */
+static void place_channel(struct emitter *e, const char *name, int64_t from, int64_t to)
+{
+	int64_t crossings = llabs(to - from);
+	place(e, text_format(e->arena, "%s_U", name), to);
+	for (int64_t i = 0; crossings && i <= crossings; i++)
+		place(e, text_format(e->arena, "%s_cross_%lld", name, (long long)i),
+		        from < to ? from + i : from - i);
+}
+
 static void place_process(struct emitter *e, const struct op *call, const struct op *process)
 {
 	int64_t die = die_of(process);
@@ -487,18 +497,9 @@ static void place_process(struct emitter *e, const struct op *call, const struct
 	place(e, text_format(e->arena, "%s_U0", function), die);
 	if (!two)
 		return;
-	place(e, text_format(e->arena, "%s_U0", two->counts), die);
-	place(e, text_format(e->arena, "%s_U", two->queue), die);
-}
-
-/* Of one FIFO or block channel of the emitted text. */
-static void place_channel(struct emitter *e, const char *name, int64_t from, int64_t to)
-{
-	int64_t crossings = llabs(to - from);
-	place(e, text_format(e->arena, "%s_U", name), to);
-	for (int64_t i = 0; crossings && i <= crossings; i++)
-		place(e, text_format(e->arena, "%s_cross_%lld", name, (long long)i),
-		        from < to ? from + i : from - i);
+	/* what reads no channel is started by the kernel, whose control is on die 0 */
+	place(e, text_format(e->arena, "%s_U0", two->counts), 0);
+	place_channel(e, two->queue, 0, die);
 }
 
 static void place_ends(struct emitter *e, const struct op *channel, const struct channel_ends *ends)

@@ -35,7 +35,7 @@ struct floorplan_state {
 	int *item; /* of each process */
 	struct floorplan_problem problem;
 	VEC(struct floorplan_memory) memories;
-	VEC(struct op *) crossing; /* FIFO of each edge */
+	VEC(struct op *) crossing; /* FIFO of each edge; NULL: of a rewinding process' nests */
 	int owner;                 /* item whose arrays are being added */
 	int *die;                  /* of each item */
 };
@@ -97,6 +97,23 @@ static void add_edges(struct floorplan_state *p)
 	}
 }
 
+/* What issues the nests of a rewinding process is with the control of the kernel, beside the
+ * processes with memory ports: their channel. */
+static void add_nest_edges(struct floorplan_state *p)
+{
+	struct floorplan_problem *problem = &p->problem;
+	int control = 0;
+	while (control < problem->items && !problem->item[control].memory_die)
+		control++;
+	for (int i = 0; i < p->cost.processes && control < problem->items; i++)
+		if (p->item[i] != control &&
+		        attr_get(p->cost.process[i].function, KEY_STREAM_REWIND)) {
+			VEC_PUSH(p->module->arena, &p->crossing, NULL);
+			problem->edge[problem->edges++] =
+			        (struct floorplan_edge){ control, p->item[i], NEST_ENTRY_BITS };
+		}
+}
+
 static void add_array(struct op *op, void *context)
 {
 	struct floorplan_state *p = context;
@@ -112,7 +129,8 @@ static void make_problem(struct floorplan_state *p)
 	number_items(p);
 	struct floorplan_problem *problem = &p->problem;
 	problem->item = ARENA_ARRAY(arena, struct floorplan_item, problem->items + 1);
-	problem->edge = ARENA_ARRAY(arena, struct floorplan_edge, p->cost.channels + 1);
+	problem->edge =
+	        ARENA_ARRAY(arena, struct floorplan_edge, p->cost.channels + p->cost.processes + 1);
 	p->die = ARENA_ARRAY(arena, int, problem->items + 1);
 	for (int i = 0; i < p->cost.processes; i++) {
 		struct floorplan_item *item = &problem->item[p->item[i]];
@@ -122,6 +140,7 @@ static void make_problem(struct floorplan_state *p)
 		ir_walk(p->cost.process[i].function->region[0], add_array, p);
 	}
 	add_edges(p);
+	add_nest_edges(p);
 	problem->memory = p->memories.data;
 	problem->memories = (int)p->memories.count;
 	floorplan_index(problem);
@@ -487,7 +506,7 @@ bool floorplan(struct pass_context *context, struct module *module)
 			fifo_set_arguments(module, p.cost.process[i].call);
 	}
 	for (int e = 0; e < p.problem.edges; e++)
-		if (crossings_at(&p, e))
+		if (p.crossing.data[e] && crossings_at(&p, e))
 			attr_set(module, p.crossing.data[e], KEY_STREAM_CROSSINGS,
 			        attr_integer(module, crossings_at(&p, e)));
 	return true;

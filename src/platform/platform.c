@@ -5,6 +5,7 @@
 #include "platform/platform.h"
 #include "base/data.h"
 #include "base/closest_name.h"
+#include "base/number.h"
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <errno.h>
@@ -628,6 +629,23 @@ struct operator_cost platform_scale(const struct platform *platform)
 }
 
 /* The table is for 32 bits; narrow floats compute as f32. */
+/* A divider has a stage and a row of subtractions for each bit of its quotient. */
+static bool divides(enum op_code code)
+{
+	return code == OP_DIVSI || code == OP_DIVUI || code == OP_REMSI || code == OP_REMUI ||
+	        code == OP_FLOORDIVSI;
+}
+
+struct operator_cost operator_of_width(struct operator_cost cost, enum op_code code, int width)
+{
+	int64_t rows = divides(code) ? width : 1;
+	int64_t all = divides(code) ? 32 * 32 : 32;
+	cost.lut = (int)ceil_div(cost.lut * rows * width, all);
+	cost.ff = (int)ceil_div(cost.ff * rows * width, all);
+	cost.latency += divides(code) ? width - 32 : 0;
+	return cost;
+}
+
 struct operator_cost platform_operator(
         const struct platform *platform, enum op_code code, const struct type *scalar)
 {
@@ -638,9 +656,7 @@ struct operator_cost platform_operator(
 		return cost;
 	if (code == OP_MULI)
 		return platform_product(platform, scalar->width, scalar->width);
-	cost.lut = (cost.lut * scalar->width + 31) / 32;
-	cost.ff = (cost.ff * scalar->width + 31) / 32;
-	return cost;
+	return operator_of_width(cost, code, scalar->width);
 }
 
 struct resources resources_add(struct resources left, struct resources right)

@@ -67,6 +67,8 @@ struct platform {
 const struct platform *platform_load(struct arena *arena, struct diag *diag, const char *name);
 /* lists the platforms, sorted; returns their number */
 int platform_names(struct arena *arena, const char *const **names);
+/* cost: an integer operator of 32 bits; returns the one of `width` bits */
+struct operator_cost operator_of_width(struct operator_cost cost, enum op_code code, int width);
 struct operator_cost platform_operator(
         const struct platform *platform, enum op_code code, const struct type *scalar);
 /* a float product with a narrow factor (ir/narrow_product.h) */

@@ -15,10 +15,10 @@
  * numbers of all such nests take about one LUT per bit. */
 #define SHARED_STATE_LUT 16
 #define BRANCH_LUT 4 /* state that tests whether a loop has an iteration */
-/* Of a process with stream.rewind: a queue for the numbers of a nest, about ten of 8 bits, with
- * selection; registers hold them once before and twice after the queue. */
-#define ENTRY_LUT 160
-#define ENTRY_FF 240
+/* Of a process with stream.rewind: a queue for the numbers of a nest, with selection; registers hold
+ * them once before and twice after the queue. */
+#define ENTRY_LUT (2 * NEST_ENTRY_BITS)
+#define ENTRY_FF (3 * NEST_ENTRY_BITS)
 #define INDEX_TERM_LUT 32 /* one adder of an address */
 /* Control registers for the address of a memory buffer, from the synthesis report that the
  * adapter's figures come from (platforms/u55c.json). */
@@ -126,13 +126,6 @@ static int widest_index(const struct op *op)
 		bits = own > bits ? own : bits;
 	}
 	return bits ? bits : INDEX_BITS;
-}
-
-static struct operator_cost with_bits(struct operator_cost cost, int bits)
-{
-	cost.lut = (cost.lut * bits + INDEX_BITS - 1) / INDEX_BITS;
-	cost.ff = (cost.ff * bits + INDEX_BITS - 1) / INDEX_BITS;
-	return cost;
 }
 
 /* Of a function that begins every `interval` cycles, operations share operators. */
@@ -244,7 +237,7 @@ static void count_op(struct counting *c, const struct op *op)
 			        ? 0
 			        : 2 * INDEX_TERM_LUT };
 	if (scalar->kind == TYPE_INDEX)
-		cost = with_bits(cost, widest_index(op));
+		cost = operator_of_width(cost, code, widest_index(op));
 	c->sum = resources_add(c->sum, times(cost, more));
 }
 
@@ -430,22 +423,6 @@ static struct resources shared_units(
 	return sum;
 }
 
-static void add_process(const struct platform *platform, const struct module *module,
-        struct design_cost *design, struct op *call)
-{
-	const struct op *before = design->processes
-	        ? design->process[design->processes - 1].function
-	        : module_main(module);
-	struct op *function = module_find_after(module, before, attr_text_or(call, KEY_CALLEE, ""));
-	struct counting c = count_process(platform, function);
-	c.sum = resources_subtract(c.sum, shared_units(platform, module_main(module), call));
-	int die = die_of(platform, function);
-	design->process[design->processes++] =
-	        (struct process_cost){ attr_text_or(function, KEY_SYM_NAME, ""), function, call,
-		        die, c.sum, c.lanes, c.widest_interval };
-	design->die[die] = resources_add(design->die[die], c.sum);
-}
-
 static void add_wires(struct design_cost *design, int64_t bits, int from, int to)
 {
 	int low = from < to ? from : to;
@@ -483,6 +460,26 @@ static struct resources add_registers(const struct platform *platform, struct de
 		sum = resources_add(sum, used[d]);
 	}
 	return sum;
+}
+
+static void add_process(const struct platform *platform, const struct module *module,
+        struct design_cost *design, struct op *call)
+{
+	const struct op *before = design->processes
+	        ? design->process[design->processes - 1].function
+	        : module_main(module);
+	struct op *function = module_find_after(module, before, attr_text_or(call, KEY_CALLEE, ""));
+	struct counting c = count_process(platform, function);
+	c.sum = resources_subtract(c.sum, shared_units(platform, module_main(module), call));
+	int die = die_of(platform, function);
+	design->process[design->processes++] =
+	        (struct process_cost){ attr_text_or(function, KEY_SYM_NAME, ""), function, call,
+		        die, c.sum, c.lanes, c.widest_interval };
+	design->die[die] = resources_add(design->die[die], c.sum);
+	if (attr_get(function, KEY_STREAM_REWIND) && die) {
+		add_registers(platform, design, NEST_ENTRY_BITS, (int[]){ 0, die });
+		add_wires(design, NEST_ENTRY_BITS, 0, die);
+	}
 }
 
 static void add_channel(const struct platform *platform, struct design_cost *design, struct op *op,

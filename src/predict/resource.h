@@ -4,6 +4,9 @@
 #define STC_RESOURCE_H
 #include "platform/platform.h"
 
+/* Numbers of a nest that a rewinding process reads from its own channel: about ten of 8 bits. */
+#define NEST_ENTRY_BITS 80
+
 enum storage { STORAGE_AUTO, STORAGE_REGISTERS, STORAGE_LUTRAM, STORAGE_BRAM, STORAGE_URAM };
 
 /* spelling in the attribute stream.storage */

@@ -385,6 +385,7 @@ MEMORY_MUTATIONS = [
         "out.write(m_w[i]);\n",
         BY_HAND,
     ),
+    ("C5", "out.write(m_w[i]);", "out.write(i & 1 ? m_w[0] : m_w[i]);"),
     ("C5", "m_y[pos + i] = in.read();", "if (i > 0)\n            m_y[pos + i] = in.read();"),
     ("C6", "channel=1 offset=slave depth=512", "channel=1 offset=slave depth=256"),
     ("C6", "channel=1 offset=slave" + OPTIONS, "channel=1 offset=slave depth=512"),
@@ -441,6 +442,22 @@ def test_good_design_compiles(tmp_path):
         f"-I{ROOT}/runtime/include",
     ]
     subprocess.run(["g++", *flags, "-fsyntax-only", tmp_path / "top.cpp"], check=True)
+
+
+@pytest.mark.parametrize("branch, found", [("else {", set()), ("if (i) {", {"A16"})])
+def test_a_read_in_the_other_branch_does_not_hold_a_write(tmp_path, branch, found):
+    """One iteration writes or reads, where the branches exclude each other."""
+    old = "            float v = in.read();\n"
+    new = f"""            float v = 0.0f;
+            if (i & 1) {{
+                out.write(lane[3]);
+            }} {branch}
+                v = in.read();
+            }}
+"""
+    assert old in GOOD
+    result = lint(tmp_path, GOOD.replace(old, new), LINK)
+    assert rules(result) & {"A16"} == found, result.stdout
 
 
 def test_a_loop_may_be_as_long_as_a_flag_says(tmp_path):

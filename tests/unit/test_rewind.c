@@ -200,8 +200,47 @@ static void saves_what_drained(void **state)
 	assert_int_equal(broken.busy - rewinding.busy, saved.busy);
 }
 
+static int64_t die_of(const struct placed_cells *placement, const char *name)
+{
+	for (size_t i = 0; i < placement->cells.count; i++)
+		if (!strcmp(placement->cells.data[i].name, name))
+			return placement->cells.data[i].die;
+	fail_msg("%s is not placed", name);
+	return -1;
+}
+
+/* What issues nests reads no channel, so the kernel starts it: it stays with the control of the
+ * kernel where its process is on another die, and their channel has registers. */
+static void nests_come_from_the_control(void **state)
+{
+	static const struct placed_cell expected[] = { { "p_unit_U0", 2 }, { "p_unit_nests_U0", 0 },
+		{ "s_unit_nests_cross_0", 0 }, { "s_unit_nests_cross_1", 1 },
+		{ "s_unit_nests_cross_2", 2 }, { "s_unit_nests_U", 2 } };
+	struct design_case c;
+	struct guard guard = { 0 };
+	struct arena *arena = arena_new(&guard);
+	struct placed_cells placement = { 0 };
+	(void)state;
+	case_start(&c, model(arena, ", stream.rewind"));
+	const struct platform *platform = platform_load(c.arena, &c.diag, "u55c");
+	struct design_cost near = design_cost(c.arena, platform, c.module);
+	attr_set(
+	        c.module, module_find(c.module, "unit"), KEY_STREAM_DIE, attr_integer(c.module, 2));
+	struct text source = text_new(c.arena);
+	assert_true(emit_hls_phases(&(struct phases){ 1, &(struct phase){ NULL, c.module } },
+	        platform, "far", &source, &placement));
+	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+		assert_int_equal(die_of(&placement, expected[i].name), expected[i].die);
+	struct design_cost far = design_cost(c.arena, platform, c.module);
+	/* two channels to the process, and the one from it */
+	assert_int_equal(far.wires[1] - near.wires[1], 3 * 32 + NEST_ENTRY_BITS);
+	case_finish(&c);
+	arena_free(arena);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(saves_what_drained) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(saves_what_drained),
+		cmocka_unit_test(nests_come_from_the_control) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
