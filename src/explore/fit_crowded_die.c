@@ -25,7 +25,8 @@
 /* with few tokens, kernels get this factor more of the DSPs than of the LUTs */
 #define DSP_SHARE_FACTOR_FEW_TOKENS 1.25
 
-/* A die may be too full at the slower clock as well: its rating gets this factor. */
+/* A slower clock rests on limits that are estimates (UG1393 gives those of the usual clock): its
+ * rating gets this factor. */
 #define SLOWER_PENALTY 1.05
 /* A design is also rated at 1 / this of the run-time extents. */
 #define SHORT_PART 8
@@ -108,6 +109,7 @@ static const struct {
 	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROW, .ports = 4 },
 	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWER, .ports = 4 },
 	{ WORKLOAD_TILED_COUNTED_TOKENS, .fewer = 1 },
+	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWEST, .fewer = 2 },
 };
 /* clang-format on */
 
@@ -257,8 +259,8 @@ static void sort_fit_trials(struct fit_trial *list, int count)
 	}
 }
 
-/* true: built, and no die is crowded, or the clock is slower.  rated: session->module is the trial
- * up to assign_axi_bundles. */
+/* true: built, and no die is crowded; at a slower clock, by the limits that it has.  rated:
+ * session->module is the trial up to assign_axi_bundles. */
 static bool build_fit_trial(
         struct build *b, const struct choices *wanted, struct fit_trial *fit_trial, bool rated)
 {
@@ -266,10 +268,10 @@ static bool build_fit_trial(
 		limits_slower(b->session);
 	build_apply_trial(b, wanted, fit_trial);
 	b->from = rated && !fit_trial->slow ? FROM_MADE : FROM_TENSOR;
-	b->skips_crowded = !fit_trial->slow;
+	b->skips_crowded = true;
 	fit_trial->done = true;
 	bool built = build_fitting(b);
-	fit_trial->crowded = built && b->crowded && !fit_trial->slow;
+	fit_trial->crowded = built && b->crowded;
 	return built && !fit_trial->crowded;
 }
 

@@ -15,8 +15,8 @@
  * numbers of all such nests take about one LUT per bit. */
 #define SHARED_STATE_LUT 16
 #define BRANCH_LUT 4 /* state that tests whether a loop has an iteration */
-/* Of a process with stream.rewind: a queue for the numbers of a nest, with selection; registers hold
- * them once before and twice after the queue. */
+/* Of a process with stream.rewind: a queue for the numbers of a nest, with selection; registers
+ * hold them once before and twice after the queue. */
 #define ENTRY_LUT (2 * NEST_ENTRY_BITS)
 #define ENTRY_FF (3 * NEST_ENTRY_BITS)
 #define INDEX_TERM_LUT 32 /* one adder of an address */

@@ -439,15 +439,11 @@ def test_a_port_that_travels_word_by_word_keeps_step_with_its_loaders_others(
     assert cycles[16383] - cycles[127] < 1.6 * state_bytes / (32 * 48)
 
 
-@pytest.mark.xfail(
-    reason="with the registers between dies the memory die is crowded: 250 MHz", strict=True
-)
 def test_keys_and_values_come_through_as_many_ports_as_there_are_adapters(core_built, tmp_path):
-    """Every fourth word of GPT-2 medium's keys has a loader and four ports, and so have values: one
-    port rides with each PE and the scales, so that no channel brings two, and what is left
-    travels word by word. Block RAMs of the memory die are the adapters', and the first six PEs,
-    which have the rows that not all have, have a loader. Keys of a head are a run that waits for
-    memory once; word by word, they take longer than that.
+    """Keys and values of GPT-2 medium have a port beside each PE's weights and the scales; no
+    adapter is alone, so three bring two. The first two PEs, which have the rows that not all have,
+    have loaders of their own. Keys of a head are a run that waits for memory once; word by word,
+    they take longer than that. No die is crowded at the clock of the platform.
     """
     model = models.load("gpt2-medium", search=False)
     workflow.compile_files(
@@ -472,15 +468,10 @@ def test_keys_and_values_come_through_as_many_ports_as_there_are_adapters(core_b
         adapter: [states[name] for name, _, _ in ports if name in states]
         for adapter, ports in check_adapters(tmp_path / "design").items()
     }
-    shared = riders.pop("m_shared_i64")
-    assert (
-        sorted(map(len, riders.values())) == 31 * [1]
-        and len(shared) == 3
-        and sum(name.endswith("scale") for name in shared) == 2
-    )
+    assert sorted(map(len, riders.values())) == 28 * [1] + 3 * [2]
     assert re.findall(
         r"callee = @p\d+_load_engine(\d+)}", (tmp_path / "design" / "design.mlir").read_text()
-    ) == ["0", "6", "14", "22"]
+    ) == ["0", "2", "10", "18"]
     assert report["clock_mhz"] == 300 and all(
         die["bram18"] <= 0.8 * die["available"]["bram18"] for die in report["dies"]
     )
@@ -495,7 +486,7 @@ def test_keys_and_values_come_through_as_many_ports_as_there_are_adapters(core_b
         "--extent",
         "tokens=1",
     )
-    assert json.loads(done.stdout)["cycles"] < 163000, done.stderr
+    assert json.loads(done.stdout)["cycles"] < 178000, done.stderr
 
 
 @pytest.mark.parametrize("name", ["qwen2.5-0.5b", "llama-3.2-1b"])
