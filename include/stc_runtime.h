@@ -10,10 +10,13 @@ extern "C" {
 
 typedef struct stc_design stc_design;
 
-/* Opens the design folder `dir` on device "cpu" or "xrt:INDEX". cache_dir: folder for compiled
- * designs; NULL: the user's cache. On failure *out is NULL and `error` holds the reason. */
+/* Opens the design folder `dir` on device "cpu", "cpu-once" (compiled sooner, for few launches) or
+ * "xrt:INDEX". cache_dir: folder for compiled designs; NULL: the user's cache. On failure *out is
+ * NULL and `error` holds the reason. */
 int stc_design_open(const char *dir, const char *device, const char *cache_dir, stc_design **out,
         char *error, size_t error_size);
+/* Compiles the design for the CPU, which the first launch does otherwise. */
+int stc_design_prepare(stc_design *design);
 /* Selects a phase of a design with several, such as decode and prefill, for all later calls (NULL:
  * the first, which is the default). All phases share states and weights. */
 int stc_design_phase(stc_design *design, const char *name);

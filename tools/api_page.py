@@ -57,13 +57,29 @@ def _text(thing) -> str:
     return inspect.cleandoc(thing.__doc__ or "").partition(">>>")[0].strip()
 
 
+def _comments(cls) -> dict[str, str]:
+    """What the source says of each field: behind it, or in the lines above it."""
+    found, above = {}, []
+    for line in inspect.getsource(cls).splitlines():
+        field, _, comment = (part.strip() for part in line.partition("#"))
+        above += [comment] if comment and not field else []
+        if field:
+            name = field.partition(":")[0]
+            found.setdefault(name, " ".join([*above, *([comment] if comment else [])]))
+            above = []
+    return found
+
+
 def _fields(cls) -> str:
-    rows = [
-        f"| `{each.name}` | `{each.type}` |\n"
-        for each in dataclasses.fields(cls)
-        if not each.name.startswith("_")
-    ]
-    return "\n| field | type |\n|---|---|\n" + "".join(rows)
+    told = _comments(cls)
+    rows = []
+    for each in dataclasses.fields(cls):
+        kind = getattr(each.type, "__name__", "") if isinstance(each.type, type) else ""
+        kind = kind if kind and "[" not in str(each.type) else re.sub(r"\w+\.", "", str(each.type))
+        kind = kind.replace(" | ", " or ")  # a bar ends a cell
+        if not each.name.startswith("_"):
+            rows.append(f"| `{each.name}` | `{kind}` | {told.get(each.name, '')} |\n")
+    return "\n| field | type | what it is |\n|---|---|---|\n" + "".join(rows)
 
 
 def _members(cls) -> str:

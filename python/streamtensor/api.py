@@ -15,7 +15,7 @@ from . import call_form, core
 from . import options as compiler_options
 from .checkpoints import torchao_weights
 from .checkpoints.weights import write
-from .design import Design
+from .design import CPU, Design
 from .errors import Error
 from .lowering import graph
 from .onnx import model as onnx_model
@@ -34,6 +34,9 @@ class Exported(NamedTuple):
 
     text: str  # linalg-on-tensors MLIR, the weights as arguments of @main
     weights: dict[str, torch.Tensor]  # those arguments by name, in their order
+
+
+LoweredModule = tuple[graph.Lowered, dict[str, torch.Tensor]]  # with the values of its weights
 
 
 class _Opened(NamedTuple):
@@ -77,23 +80,39 @@ def compile(
     `streamtensor compile --help-expert` lists, as clock=250, max_dsp="50%". Buffers that the
     module writes are kept in the design's `buffers`.
     """
-    asked = {name: value for name, value in locals().items() if name != "options"} | options
-    quant = compiler_options.scheme_text(quant)
-    own = list(inspect.signature(compile).parameters)[:-1]
-    given = compiler_options.settings({"platform": platform, **options}, others=own)
+    return compiled(
+        {name: value for name, value in locals().items() if name != "options"} | options
+    )
+
+
+def compiled(
+    asked: dict[str, Any], device: str = CPU, known: LoweredModule | None = None
+) -> Design:
+    """What compile(**asked) gives, on a device. known: what `lower` gives for the same module,
+    inputs and names.
+    """
+    own = {name: each.default for name, each in inspect.signature(compile).parameters.items()}
+    own.pop("options")
+    of = {**own, **asked}
+    quant = compiler_options.scheme_text(of["quant"])
+    options = {name: value for name, value in of.items() if name not in own}
+    given = compiler_options.settings({"platform": of["platform"], **options}, others=list(own))
     is_ours = static_quantization.is_integer_scheme(quant)
     given |= compiler_options.settings({"quant": None if is_ours else quant})
     given = compiler_options.with_platform(given)
     compiler_options.refuse_those_of_c(given, "a module")
     compiler_options.check(given)
-    made = _opened(module, example_inputs, names, shapes)
-    module, scheme = static_quantization.applied(made.module, made.inputs, quant, calibration)
-    if note := rounding_note(module, made.inputs, scheme):
-        warnings.warn(f"streamtensor: {note}", stacklevel=2)
-    lowered, tensors = lower(module, made.inputs, made.names, results=made.results, quant=scheme)
-    design = build(lowered, tensors, given, output, call_of(made.inputs, lowered))
-    design._module, design.is_quantized = asked["module"], is_ours
-    design._again = lambda **others: compile(**{**asked, "output": None, **others})
+    made = _opened(of["module"], of["example_inputs"], of["names"], of["shapes"])
+    module, scheme = static_quantization.applied(made.module, made.inputs, quant, of["calibration"])
+    if known is None and (note := rounding_note(module, made.inputs, scheme)):
+        warnings.warn(f"streamtensor: {note}", stacklevel=3)
+    lowered, tensors = known or lower(
+        module, made.inputs, made.names, results=made.results, quant=scheme
+    )
+    call = call_of(made.inputs, lowered)
+    design = build(lowered, tensors, given, of["output"], call, device)
+    design._module, design.is_quantized = of["module"], is_ours
+    design._again = lambda others, device: compiled({**asked, "output": None, **others}, device)
     return design
 
 
@@ -120,6 +139,7 @@ def build(
     settings: compiler_options.Settings,
     output=None,
     call: Call | None = None,
+    device: str = CPU,
 ) -> Design:
     """Compiles a lowered module; `tensors` holds the values of its weights, and of the buffers that
     it writes.
@@ -137,7 +157,7 @@ def build(
             [each.of_images(images) for each in signatures]
             for signatures in (lowered.inputs, lowered.results)
         )
-        design = Design(folder, inputs, results, keep=keep, call=call)
+        design = Design(folder, inputs, results, device, keep, call=call)
         design.buffers.update(_buffers(lowered, tensors, call))
         return design
     except BaseException:
@@ -193,7 +213,7 @@ def _stored(value: torch.Tensor) -> torch.Tensor:
 
 def lower(
     module, example_inputs, names=None, attributes: bool = True, results=(), quant=None
-) -> tuple[graph.Lowered, dict[str, torch.Tensor]]:
+) -> LoweredModule:
     """The module in MLIR, with the values of its weights, and of the buffers that it writes.
 
     results: names of the results, else result0, result1, ... quant: the compiler's scheme, for

@@ -19,6 +19,8 @@ from pathlib import Path
 import torch
 
 from . import recorded_run
+from .core import CompileError
+from .design import CPU_ONCE
 from .errors import Error
 from .report import Html, frame, html_table
 from .work_folder import WorkFolder
@@ -311,7 +313,7 @@ def _run(own, compiled: Callable, calls: list[tuple]):
         # the same design again, for the order of its words, and as it was before somebody wrote
         # into its folder
         dumps, again = Path(temporary) / "dumps", Path(temporary) / "design"
-        compiled(output=again, dump_dir=str(dumps)).close()
+        compiled({"output": again, "dump_dir": str(dumps)}, CPU_ONCE).close()
         text = recorded_run.source_of(own.folder).read_text()
         twin = recorded_run.source_of(again).read_text()
         channels = recorded_run.result_channels(text)
@@ -336,6 +338,13 @@ def _run(own, compiled: Callable, calls: list[tuple]):
     return found[0][0], sent
 
 
+def _tapped_design(compiled: Callable, tapped: Tapped):
+    """Made without a search, which may find what fits only."""
+    with contextlib.suppress(CompileError):
+        return compiled({"module": tapped, "effort": 1}, CPU_ONCE)
+    return compiled({"module": tapped}, CPU_ONCE)
+
+
 def _tensors(results) -> list[torch.Tensor]:
     leaves = torch.utils._pytree.tree_leaves(results)
     return [each for each in leaves if isinstance(each, torch.Tensor)]
@@ -344,8 +353,8 @@ def _tensors(results) -> list[torch.Tensor]:
 def compare(
     module: torch.nn.Module, inputs: tuple, own, compiled: Callable, reference=None
 ) -> Comparison:
-    """own: the compared design; compiled: the same with other options or of another module;
-    reference: another module to compare with.
+    """own: the compared design; compiled: the same with other options or of another module, on a
+    device; reference: another module to compare with.
     """
     if not isinstance(module, torch.nn.Module):
         raise Error("layers are compared of modules of PyTorch", "accepted is an nn.Module")
@@ -355,7 +364,7 @@ def compare(
     with torch.no_grad():
         expected, expected_results = exact(*_fresh(inputs))
     calls = _calls(own, inputs, expected)
-    with compiled(module=tapped) as design:
+    with _tapped_design(compiled, tapped) as design:
         found = [design(*_fresh(each))[0] for each in calls]
     results, sent = _run(own, compiled, calls)
     rows = []

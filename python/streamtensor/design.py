@@ -37,6 +37,7 @@ _API = {  # name: (result type, argument types)
             ctypes.c_size_t,
         ],
     ),
+    "stc_design_prepare": (ctypes.c_int, [ctypes.c_void_p]),
     "stc_design_phase": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "stc_design_input": (
         ctypes.c_int,
@@ -62,7 +63,8 @@ _API = {  # name: (result type, argument types)
 }
 
 
-_LONG = ("launch", "tokens")
+_LONG = ("prepare", "launch", "tokens")
+CPU, CPU_ONCE = "cpu", "cpu-once"  # the second one is compiled sooner, for few launches
 QUICK_SECONDS = 0.05  # how long a signal may wait
 
 
@@ -174,7 +176,7 @@ class Design:
         folder,
         inputs: list[Signature],
         results: list[Signature],
-        device: str = "cpu",
+        device: str = CPU,
         keep: WorkFolder | None = None,
         phases: dict[str, tuple[list[Signature], list[Signature]]] | None = None,
         call: Call | None = None,
@@ -185,7 +187,7 @@ class Design:
         are those of the first. call: None for tensors in, tensors out.
         """
         # compiles what the design was made of with other options; None: it is not known
-        self._again: Callable[..., Design] | None = None
+        self._again: Callable[[dict, str], Design] | None = None
         self._module = None  # the module that compile() took
         self.is_quantized = False  # whether its activations are integers
         self._report: Report | None = None
@@ -283,7 +285,7 @@ class Design:
                 f"{self.folder}: what the design was made of is not known here",
                 "accepted is a design that compile() returned; else compile(…) it again",
             )
-        return self._again(**options)
+        return self._again(options, CPU)
 
     def compare(self, *inputs, reference=None):
         """Layer by layer, how far the design's numbers are from PyTorch's: a
@@ -299,9 +301,9 @@ class Design:
         return compare.compare(self._module, inputs, self, self._again, reference)
 
     def _in_folder(self, folder: Path) -> "Design":
-        """A design with this one's signature and buffers in another folder."""
+        """A design with this one's signature and buffers in another folder, for few launches."""
         inputs, results = list(self._inputs.values()), list(self._results.values())
-        design = Design(folder, inputs, results, phases=self._phases, call=self._module_call)
+        design = Design(folder, inputs, results, CPU_ONCE, None, self._phases, self._module_call)
         design.buffers.update({name: value.clone() for name, value in self.buffers.items()})
         return design
 
@@ -418,6 +420,10 @@ class Design:
         results.
         """
         return name in self._continuable_inputs
+
+    def prepare(self) -> None:
+        """Compiles the design for the CPU, which the first launch does otherwise."""
+        self._call("prepare")
 
     def launch(self) -> None:
         self._call("launch")

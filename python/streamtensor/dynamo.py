@@ -194,6 +194,7 @@ class _GraphRunner:
         for place in written:
             self._fixed[place] = False
         design = api.build(lowered, weights, self._settings)
+        design.prepare()  # if that fails, the graph runs in PyTorch
         taken = [place_of[signature.port.name] for signature in lowered.inputs]
         return _Compiled(design, taken, written, [plan for plan in plans if plan], results)
 

@@ -2,6 +2,7 @@
 the scheme, compared with those of the module.
 """
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -9,7 +10,10 @@ from dataclasses import asdict, dataclass
 import torch
 
 from . import api
+from .checkpoints import torchao_weights
 from .compare import LayerDifference
+from .core import CompileError
+from .design import CPU_ONCE
 from .errors import Error
 from .quantization import static_quantization
 from .report import frame, html_table
@@ -84,8 +88,15 @@ def sensitivity(
     with torch.no_grad():
         expected = _joined(module(*inputs))
 
+    # schemes are of the weights alone, unless they, or the module's own, change what is computed
+    is_one = name != "int8" and not torchao_weights.opened(module)[1]
+    asked = {"module": module, "example_inputs": inputs, "calibration": calibration, **options}
+    known = api.lower(module, inputs, options.get("names")) if is_one else None
+
     def designed(scheme: str):
-        return api.compile(module, inputs, quant=scheme, calibration=calibration, **options)
+        with contextlib.suppress(CompileError):  # a search may find what fits
+            return api.compiled({"effort": 1, **asked, "quant": scheme}, CPU_ONCE, known)
+        return api.compiled({**asked, "quant": scheme}, CPU_ONCE, known)
 
     def cost(layer: str, design) -> LayerDifference:
         return LayerDifference.of(layer, _joined(design(*inputs)), expected, False)

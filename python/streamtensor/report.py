@@ -82,11 +82,11 @@ class Kernel:
     layer: str | None  # path of the module that it comes from, layers.* of rolled layers
     line: int | None  # of the input, of MLIR or C
     busy_cycles: int
-    input_wait_cycles: int | None
-    output_wait_cycles: int | None
+    input_wait_cycles: int | None  # for words
+    output_wait_cycles: int | None  # for space
     memory_wait_cycles: int | None
-    initiation_interval: int
-    lanes: int
+    initiation_interval: int  # cycles between iterations
+    lanes: int  # operations of a kind at once
     dsps: int
     luts: int
     bram18s: int
@@ -120,31 +120,29 @@ class Report:
     name: str
     platform: str
     clock_mhz: float
-    quant: str
-    latency_ms: float
-    cycles: int
+    quant: str  # the scheme
+    latency_ms: float  # of a launch, with what the host needs to start it
+    cycles: int  # of a launch
     cycles_source: str  # simulated or modeled
-    modeled_cycles: int
-    lower_bound_cycles: int
-    first_output_cycles: int | None
-    token_ms: float | None
-    tokens_per_s: float | None
+    modeled_cycles: int  # what the model says, beside a simulation
+    lower_bound_cycles: int  # of the busiest process or memory channel
+    first_output_cycles: int | None  # until the first result leaves
+    token_ms: float | None  # of language models
+    tokens_per_s: float | None  # of language models
     deadlock: bool | None  # None: no launch was simulated
-    termination: str
-    bottleneck: str
-    suggestions: tuple[str, ...]
-    watts: float
-    launch_mj: float
+    termination: str  # how it is known that a launch ends
+    bottleneck: str  # what limits it
+    suggestions: tuple[str, ...]  # what would help
+    watts: float  # modelled
+    launch_mj: float  # modelled
     used: Resources
     available: Resources
-    # of networks for images: from one image's entry to its result, between images that follow one
-    # another, and the images of launches
-    image_latency_cycles: int | None
-    interval_cycles: int | None
-    images_per_s: float | None
+    image_latency_cycles: int | None  # of networks for images: from an image's entry to its result
+    interval_cycles: int | None  # of networks for images: between images that follow one another
+    images_per_s: float | None  # of networks for images
     memory_ports: int
-    fifo_bytes: int
-    converter_bytes: int
+    fifo_bytes: int  # of memory on chip
+    converter_bytes: int  # of memory on chip
     kernels: tuple[Kernel, ...]
     json: dict = field(repr=False)
 

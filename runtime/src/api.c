@@ -88,6 +88,14 @@ int stc_design_open(const char *dir, const char *device, const char *cache_dir, 
 	return status;
 }
 
+int stc_design_prepare(stc_design *design)
+{
+	begin(design);
+	if (setjmp(design->guard.leave))
+		return out_of_memory(design);
+	return finish(design, design_prepare(&design->design));
+}
+
 static bool unknown(struct stc_design *design, const char *name, bool result)
 {
 	struct text known = text_new(design->design.arena);

@@ -20,9 +20,9 @@
 
 extern char **environ;
 
-static const char *const flags[] = { "-O3", "-march=native", "-fno-trapping-math",
-	"-fno-math-errno", "-std=c++17", "-ffp-contract=off", "-fno-gnu-unique",
-	"-fvisibility=hidden", "-shared", "-fPIC", "-w" };
+static const char *const flags[] = { "-march=native", "-fno-trapping-math", "-fno-math-errno",
+	"-std=c++17", "-ffp-contract=off", "-fno-gnu-unique", "-fvisibility=hidden", "-shared",
+	"-fPIC", "-w" };
 #define FLAGS ((int)(sizeof flags / sizeof *flags))
 
 static const char *const headers[] = { "st_math.h", "st_functions.h", "st_integer.h", "st_narrow.h",
@@ -35,7 +35,8 @@ struct build {
 	struct diag *diag;
 	const struct device_program *program;
 	const char *compiler, *include, *source;
-	const char *shim;          /* C++ that calls the top function */
+	const char *level; /* option of how far it optimizes; all of them give the same bits */
+	const char *shim;  /* C++ that calls the top function */
 	struct work_folder folder; /* in the cache */
 };
 
@@ -149,34 +150,64 @@ static const char *compiler_version(struct build *build)
 
 /* ---- sources of the library */
 
-static bool add_file(struct build *build, struct blake2 *hash, const char *path)
+static const char *source_path(const struct device *device)
+{
+	return text_format(
+	        device->arena, "%s/hls/%s.cpp", device->program->folder, device->program->top);
+}
+
+static bool add_file(struct arena *arena, struct diag *diag, struct blake2 *hash, const char *path)
 {
 	size_t size;
 	const char *reason;
-	const char *text = file_read(build->arena, path, &size, &reason);
+	const char *text = file_read(arena, path, &size, &reason);
 	if (!text)
-		return diag_error(build->diag, (struct location){ .file = path },
-		        "cannot be read: %s", reason);
+		return diag_error(
+		        diag, (struct location){ .file = path }, "cannot be read: %s", reason);
 	blake2_add(hash, text, size + 1);
 	return true;
+}
+
+bool hash_source(struct device *device, char hash[65])
+{
+	struct blake2 state;
+	blake2_start(&state);
+	if (!add_file(device->arena, device->diag, &state, source_path(device)))
+		return false;
+	blake2_end(&state, hash);
+	return true;
+}
+
+/* The files of the design that are mapped already are those of its source as it was. */
+static bool is_unchanged(struct device *device, const char source[65])
+{
+	char hash[65];
+	if (!hash_source(device, hash))
+		return false;
+	if (text_same(hash, source))
+		return true;
+	diag_error(device->diag, (struct location){ .file = source_path(device) },
+	        "was changed since the design was opened");
+	return diag_note(device->diag, "open the design again");
 }
 
 static bool make_key(struct build *build, char key[65])
 {
 	const char *version = compiler_version(build);
 	struct blake2 hash;
-	blake2_start(&hash);
 	if (!version)
 		return false;
+	blake2_start(&hash);
 	blake2_add(&hash, version, strlen(version) + 1);
 	blake2_add(&hash, build->shim, strlen(build->shim) + 1);
+	blake2_add(&hash, build->level, strlen(build->level) + 1);
 	for (int i = 0; i < FLAGS; i++)
 		blake2_add(&hash, flags[i], strlen(flags[i]) + 1);
 	for (int i = 0; i < HEADERS; i++)
-		if (!add_file(build, &hash,
+		if (!add_file(build->arena, build->diag, &hash,
 		            text_format(build->arena, "%s/%s", build->include, headers[i])))
 			return false;
-	if (!add_file(build, &hash, build->source))
+	if (!add_file(build->arena, build->diag, &hash, build->source))
 		return false;
 	blake2_end(&hash, key);
 	return true;
@@ -250,8 +281,8 @@ static bool compile(struct build *build, const char *library)
 	const char *log = text_format(build->arena, "%s/log", build->folder.path);
 	const char *shim = text_format(build->arena, "%s/launch.cpp", build->folder.path);
 	const char *made = text_format(build->arena, "%s/library.so", build->folder.path);
-	const char *const rest[] = { "-I", build->include, "-o", made, "-include", build->source,
-		shim, NULL };
+	const char *const rest[] = { build->level, "-I", build->include, "-o", made, "-include",
+		build->source, shim, NULL };
 	memcpy(arguments, flags, sizeof flags);
 	memcpy(arguments + FLAGS, rest, sizeof rest);
 	if (!write_shim(build, shim))
@@ -288,16 +319,18 @@ static const char *find_or_compile(struct build *build)
 	return !access(library, R_OK) || compile(build, library) ? library : NULL;
 }
 
-const char *compile_design(struct device *device)
+const char *compile_design(struct device *device, const char source[65])
 {
+	if (!is_unchanged(device, source))
+		return NULL;
 	const char *compiler = getenv("CXX");
 	struct build build = { .arena = device->arena,
 		.diag = device->diag,
 		.program = device->program,
-		.compiler = compiler && *compiler ? compiler : "g++" };
+		.compiler = compiler && *compiler ? compiler : "g++",
+		.level = device->class == &device_cpu_once ? "-Og" : "-O3" };
 	build.include = data_path(device->arena, "runtime/include");
-	build.source = text_format(
-	        device->arena, "%s/hls/%s.cpp", device->program->folder, device->program->top);
+	build.source = source_path(device);
 	build.shim = make_shim(&build);
 	if (!work_folder_make(device->arena,
 	            text_format(device->arena, "%s/build-", device->program->cache),

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-static const struct device_class *const classes[] = { &device_cpu, &device_xrt };
+static const struct device_class *const classes[] = { &device_cpu, &device_cpu_once, &device_xrt };
 
 static double now(void)
 {
@@ -41,13 +41,20 @@ bool design_start(struct design *design, const char *device)
 	const struct device_class *class = class_named(device, &design->program.index);
 	if (!class) {
 		diag_error(design->diag, NOWHERE, "unknown device '%s'", device);
-		return diag_note(design->diag, "cpu, or xrt:0 for the first card");
+		return diag_note(design->diag,
+		        "cpu, cpu-once to compile for few launches, or xrt:0 for the first card");
 	}
 	design->device = (struct device){ .class = class,
 		.arena = design->arena,
 		.diag = design->diag,
 		.program = &design->program };
 	return class->open(&design->device);
+}
+
+bool design_prepare(struct design *design)
+{
+	const struct device_class *class = design->device.class;
+	return !class->prepare || class->prepare(&design->device);
 }
 
 void design_close(struct design *design)
@@ -201,6 +208,8 @@ static bool launch(struct design *design, int64_t tokens, int64_t prompt_tokens)
 		return diag_error(design->diag, NOWHERE,
 		        "the first step is marked as continued, but there are no tokens for the "
 		        "following step");
+	if (!design_prepare(design))
+		return false;
 	double start = now();
 	design->program.tokens = (int)tokens;
 	design->program.prompt_tokens = (int)prompt_tokens;

@@ -109,6 +109,8 @@ const char *cache_folder(struct arena *arena, struct diag *diag, const char *pro
 /* cache NULL: the user's cache */
 bool design_open(struct design *design, const char *folder, const char *cache);
 bool design_start(struct design *design, const char *device);
+/* compiles the design if the device needs it and it is not, as a launch does */
+bool design_prepare(struct design *design);
 /* selects a phase for all later calls; NULL: the first */
 bool design_choose(struct design *design, const char *phase);
 /* NULL: there is no such argument */
@@ -130,7 +132,10 @@ bool design_tokens(
 bool design_reset(struct design *design);
 void design_close(struct design *design);
 
-/* The library of a design for the CPU, compiled if the cache lacks it. NULL after a diagnostic. */
-const char *compile_design(struct device *device);
+/* The library of a design for the CPU, compiled if the cache lacks it, from C++ that still has this
+ * hash. NULL after a diagnostic. */
+const char *compile_design(struct device *device, const char source[65]);
+/* the hash of the design's C++; false after a diagnostic */
+bool hash_source(struct device *device, char hash[65]);
 
 #endif

@@ -14,7 +14,8 @@ struct cpu {
 	void *library;
 	/* NULL, or an error message */
 	const char *(*launch)(void *const *port, int phase, int tokens, int prompt_tokens);
-	void ***port; /* [phases][ports] */
+	void ***port;    /* [phases][ports] */
+	char source[65]; /* hash of the design's C++ when it was opened */
 };
 
 static bool no_memory(struct device *device, const struct device_buffer *buffer)
@@ -55,9 +56,13 @@ static bool make_buffer(struct device *device, struct device_buffer *buffer)
 	return !buffer->file || map_file(device, buffer);
 }
 
-static bool load_library(struct device *device, struct cpu *cpu)
+/* Compiles and loads the C++, the first time. */
+static bool cpu_prepare(struct device *device)
 {
-	const char *path = compile_design(device);
+	struct cpu *cpu = device->state;
+	if (cpu->launch)
+		return true;
+	const char *path = compile_design(device, cpu->source);
 	if (!path)
 		return false;
 	cpu->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -65,6 +70,9 @@ static bool load_library(struct device *device, struct cpu *cpu)
 	if (!symbol) {
 		diag_error(device->diag, (struct location){ .file = path }, "cannot be loaded: %s",
 		        dlerror());
+		if (cpu->library)
+			dlclose(cpu->library);
+		cpu->library = NULL;
 		return diag_note(device->diag, "remove this file; it is made anew");
 	}
 	memcpy(&cpu->launch, &symbol, sizeof symbol);
@@ -84,7 +92,7 @@ static bool cpu_open(struct device *device)
 		for (int a = 0; a < program->ports; a++)
 			cpu->port[p][a] = program->buffer[program->port[p][a]].map;
 	}
-	return load_library(device, cpu);
+	return hash_source(device, cpu->source);
 }
 
 /* The host's view is the memory itself: nothing to copy. */
@@ -119,4 +127,6 @@ static void cpu_close(struct device *device)
 }
 
 const struct device_class device_cpu = { "cpu", cpu_open, cpu_transfer, cpu_transfer, cpu_launch,
-	cpu_close };
+	cpu_prepare, cpu_close };
+const struct device_class device_cpu_once = { "cpu-once", cpu_open, cpu_transfer, cpu_transfer,
+	cpu_launch, cpu_prepare, cpu_close };

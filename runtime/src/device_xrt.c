@@ -283,5 +283,5 @@ static void xrt_close(struct device *device)
 	device->state = NULL;
 }
 
-const struct device_class device_xrt = { "xrt", xrt_open, xrt_write, xrt_read, xrt_launch,
+const struct device_class device_xrt = { "xrt", xrt_open, xrt_write, xrt_read, xrt_launch, NULL,
 	xrt_close };

@@ -456,7 +456,8 @@ static bool execute(struct run *run)
 		return false;
 	run->supplied = ARENA_ARRAY(run->arena, bool, run->design.now->tensors.count + 1);
 	if (!check_results(run) || !load_inputs(run) || !session_stage(session, "start") ||
-	        !design_start(&run->design, device) || !set_inputs(run))
+	        !design_start(&run->design, device) || !design_prepare(&run->design) ||
+	        !set_inputs(run))
 		return false;
 	if (!session_stage(session, "launch") || !launch(run) || !session_stage(session, "save") ||
 	        !save_results(run))

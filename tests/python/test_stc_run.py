@@ -139,7 +139,7 @@ def test_weights_given_at_run_time(built):
         (
             (*INPUTS, "--device", "tpu", "--out", "result0=never.npy"),
             "unknown device 'tpu'",
-            "cpu, or xrt:0",
+            "cpu, cpu-once to compile for few launches, or xrt:0",
         ),
     ],
 )

@@ -319,19 +319,36 @@ static void refuses_what_is_no_design(void **unused)
 static void refuses_a_missing_compiler(void **unused)
 {
 	(void)unused;
+	stc_design *design = open_cpu();
 	setenv("CXX", "/nowhere/g++", 1);
-	expect_refused(all.design, "cpu", all.cache, "'/nowhere/g++' cannot be started");
+	expect_error(stc_design_prepare(design), design, "'/nowhere/g++' cannot be started");
 	setenv("CXX", "false", 1);
-	expect_refused(all.design, "cpu", all.cache, "'false' does not say its version");
+	expect_error(stc_design_prepare(design), design, "'false' does not say its version");
 	const char *script = join(all.folder, "c++");
 	static const char text[] =
 	        "#!/bin/sh\n[ \"$2\" != -Q ] || exit 0\necho this is the last line\nexit 3\n";
 	put_file(script, text, sizeof text - 1);
 	assert_int_equal(chmod(script, 0700), 0);
 	setenv("CXX", script, 1);
-	expect_refused(all.design, "cpu", all.cache,
+	expect_error(stc_design_prepare(design), design,
 	        "ends with status 3\nnote: its last lines:\nthis is the last line");
 	unsetenv("CXX");
+	assert_int_equal(stc_design_prepare(design), 0);
+	stc_design_close(design);
+}
+
+static void refuses_a_source_that_changed_meanwhile(void **unused)
+{
+	(void)unused;
+	size_t size;
+	const char *path = join(all.design, "hls/top_m.cpp");
+	char *data = get_file(path, &size);
+	stc_design *design = open_cpu();
+	put_file(path, data, size - 1);
+	expect_error(stc_design_prepare(design), design, "was changed since the design was opened");
+	put_file(path, data, size);
+	assert_int_equal(stc_design_prepare(design), 0);
+	stc_design_close(design);
 }
 
 static void refuses_changed_files(void **unused)
@@ -440,6 +457,7 @@ int main(void)
 		cmocka_unit_test(takes_a_last_token_once),
 		cmocka_unit_test(refuses_what_is_no_design),
 		cmocka_unit_test(refuses_a_missing_compiler),
+		cmocka_unit_test(refuses_a_source_that_changed_meanwhile),
 		cmocka_unit_test(refuses_changed_files),
 		cmocka_unit_test(refuses_edited_manifests),
 		cmocka_unit_test(survives_mutated_manifests),
