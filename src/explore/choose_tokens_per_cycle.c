@@ -1,6 +1,6 @@
 /* Chooses how many tokens a PE takes per cycle, and how many PEs there are, if a launch has a few
- * tokens, counted at run time.  A single token waits for memory, so PEs that load more words help
- * it; they leave fewer LUTs and DSPs to the other kernels. */
+ * tokens.  A single token waits for memory, so PEs that load more words help it; a batch waits for
+ * the products.  Both leave fewer LUTs and DSPs to the other kernels. */
 #include "ir/workload.h"
 #include "explore/build.h"
 #include "predict/token.h"
@@ -43,6 +43,14 @@ static bool rate_tokens_trial(struct build *b, struct tokens_trial *tokens_candi
 	return true;
 }
 
+/* Are there too few tokens?  A counted number of them needs a loop over the words of a tile. */
+static bool has_too_few(const struct build *b, int tokens_per_cycle)
+{
+	int64_t tokens = engine_tokens(module_main(b->tensor)->region[0], NULL);
+	return build_counts_tokens(b) ? tokens_per_cycle >= tokens
+	                              : tokens_per_cycle > (tokens + 1) / 2 * 2;
+}
+
 /* The trials that can be made and their ratings: those with the most tokens per cycle first, of
  * these the one with the fewest PEs. */
 static int list_tokens_trials(struct build *b, struct tokens_trial *list)
@@ -56,8 +64,7 @@ static int list_tokens_trials(struct build *b, struct tokens_trial *list)
 		};
 		int rounded = tokens_tried[i].rounded;
 		int64_t *chosen_pes = &tokens_candidate.choices.value[CHOICE_ENGINE_PES];
-		if (tokens_candidate.tokens_per_cycle >=
-		                engine_tokens(module_main(b->tensor)->region[0], NULL) ||
+		if (has_too_few(b, tokens_candidate.tokens_per_cycle) ||
 		        (rounded && (pes % rounded == 0 || *chosen_pes)))
 			continue;
 		if (rounded)
@@ -108,22 +115,33 @@ static bool build_rated(struct build *b, const struct tokens_trial *list, int co
 	return build_at_clock(b);
 }
 
-/* Takes the first trial of the list whose rating is the best within the model's tolerance. */
+/* Index of the trial to build, of those whose rating is the best within the model's tolerance: the
+ * one with the most tokens per cycle, or with a fixed number of tokens, where only the time of all
+ * counts, the one with the fewest operators; `count`: none can be rated. */
+static int best_trial(const struct build *b, const struct tokens_trial *list, int count)
+{
+	double best = INFINITY;
+	int found = count;
+	for (int i = 0; i < count; i++)
+		best = list[i].rating < best ? list[i].rating : best;
+	for (int i = 0; i < count; i++)
+		if (list[i].rating <= best * MODEL_TOLERANCE &&
+		        (found == count || !build_counts_tokens(b)))
+			found = i;
+	return found;
+}
+
 bool build_tokens_per_cycle(struct build *b)
 {
 	struct session *session = b->session;
 	const struct pass_context context = { .platform = session->platform,
 		.choices = session->choices };
 	struct tokens_trial list[TOKENS_TRIED];
-	bool tokens_trial = build_is_whole(b) && session->options.effort != 1 &&
-	        !session->choices.value[CHOICE_TOKENS_PER_CYCLE] && engine_allowed(&context) &&
+	bool few = workload_of(module_main(b->tensor)) == WORKLOAD_FEW_TOKENS ||
 	        build_counts_tokens(b);
+	bool tokens_trial = build_is_whole(b) && session->options.effort != 1 && few &&
+	        !session->choices.value[CHOICE_TOKENS_PER_CYCLE] && engine_allowed(&context);
 	int count = tokens_trial ? list_tokens_trials(b, list) : 0;
-	int first = 0;
-	double best = INFINITY;
-	for (int i = 0; i < count; i++)
-		best = list[i].rating < best ? list[i].rating : best;
-	while (first < count && list[first].rating > best * MODEL_TOLERANCE)
-		first++;
+	int first = best_trial(b, list, count);
 	return first < count ? build_rated(b, list, count, first) : build_at_clock(b);
 }
