@@ -226,6 +226,7 @@ bool choose_loop_orders(struct pass_context *context, struct module *module)
 {
 	if (!kernels_have_parallelism(module))
 		return false;
+	ir_count_uses(module_main(module)->region[0]);
 	choose_orders(context, module, 0);
 	return true;
 }

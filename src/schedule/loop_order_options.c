@@ -261,6 +261,14 @@ static bool find_digits(struct digits *d, const struct loop_order_splits *splits
 	return true;
 }
 
+/* Without an engine: are whole words added up, of an input that no other kernel reads?  Its words
+ * may come in any order. */
+static bool sums_words_alone(const struct op *op, const struct schedule *first)
+{
+	return workload_of(op) == WORKLOAD_NONE && schedule_is_tree(op->kernel, first) &&
+	        op->operands == 1 && !op->operand[0]->def && op->operand[0]->uses == 1;
+}
+
 /* Cycles between two iterations, as the search for parallelism assumes them
  * (parallelism_options.c). */
 static int interval_counted(const struct digits *d, const struct schedule *first)
@@ -272,7 +280,8 @@ static int interval_counted(const struct digits *d, const struct schedule *first
 	int interval = schedule_interval(kernel, first, d->latency);
 	if (interval == 1 ||
 	        (workload_of(d->kernel->op) != WORKLOAD_DECODE &&
-	                !schedule_needs_interleaving(d->kernel->op)) ||
+	                !schedule_needs_interleaving(d->kernel->op) &&
+	                !sums_words_alone(d->kernel->op, first)) ||
 	        !schedule_interleaved(d->graph->arena, kernel, first, &reordered))
 		return interval;
 	int best = schedule_interval(kernel, &reordered, d->latency);

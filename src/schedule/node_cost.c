@@ -23,6 +23,19 @@ static bool is_scale(const struct node *node)
 	return node->kind == NODE_CONSTANT && power_of_two_of(node->real, &power);
 }
 
+static bool is_power(const struct node *node)
+{
+	return node->kind == NODE_CONSTANT && node->integer > 0 &&
+	        !(node->integer & (node->integer - 1));
+}
+
+bool node_only_shifts(const struct body *body, const struct node *node)
+{
+	return node->code == OP_MULI && node->type->kind == TYPE_INTEGER &&
+	        (is_power(&body->node[node->argument[0]]) ||
+	                is_power(&body->node[node->argument[1]]));
+}
+
 /* Bits of a factor without its extension. */
 static int factor_bits(const struct body *body, const struct node *node)
 {

@@ -9,4 +9,6 @@
  * of extended integers, since wider kernels would crowd the die next to memory. */
 struct operator_cost node_cost(const struct platform *platform, const struct body *body,
         const struct node *node, bool narrow);
+/* Is it an integer product with a constant power of two, which is wires only? */
+bool node_only_shifts(const struct body *body, const struct node *node);
 #endif

@@ -110,6 +110,9 @@ static void add_body(struct option_builder *m, const struct body *body,
 		if (body->node[n].kind != NODE_OP || body->node[n].type->kind == TYPE_INDEX ||
 		        in_pairs)
 			continue;
+		/* beside an engine what shifts would save is left free (parallelism.h) */
+		if (!m->space->jobs && node_only_shifts(body, &body->node[n]))
+			continue;
 		struct operator_cost cost =
 		        node_cost(m->space->platform, body, &body->node[n], m->space->stages);
 		int64_t instances = wide[n] ? wide_instances : 1;
