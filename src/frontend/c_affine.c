@@ -12,7 +12,7 @@ struct poly_form c_sum(struct poly_form left, struct poly_form right, int64_t fa
 	return left;
 }
 
-static bool is_number(const struct poly_form *form)
+bool c_is_number(const struct poly_form *form)
 {
 	for (int d = 0; d < POLY_DIMS; d++)
 		if (form->coefficient[d])
@@ -45,8 +45,8 @@ static bool affine_reference(struct c_reader *reader, CXCursor cursor, struct po
 
 static bool affine_product(struct poly_form left, struct poly_form right, struct poly_form *form)
 {
-	bool left_number = is_number(&left);
-	if (!left_number && !is_number(&right))
+	bool left_number = c_is_number(&left);
+	if (!left_number && !c_is_number(&right))
 		return false;
 	int64_t factor = left_number ? left.constant : right.constant;
 	struct poly_form zero = { 0 };
@@ -74,7 +74,7 @@ static bool affine_binary(struct c_reader *reader, CXCursor cursor, struct poly_
 	case CXBinaryOperator_Sub: *form = c_sum(left, right, -1); return true;
 	case CXBinaryOperator_Mul: return affine_product(left, right, form);
 	case CXBinaryOperator_Div:
-		if (!is_number(&left) || !is_number(&right) || !right.constant)
+		if (!c_is_number(&left) || !c_is_number(&right) || !right.constant)
 			return false;
 		*form = (struct poly_form){ .constant = left.constant / right.constant };
 		return true;

@@ -140,6 +140,13 @@ CXCursor c_strip(struct arena *arena, CXCursor cursor)
 	}
 }
 
+bool c_names(struct c_reader *reader, CXCursor cursor, CXCursor variable)
+{
+	cursor = c_strip(reader->arena, cursor);
+	return clang_getCursorKind(cursor) == CXCursor_DeclRefExpr &&
+	        clang_equalCursors(clang_getCursorReferenced(cursor), variable);
+}
+
 bool c_refuse(struct c_reader *reader, CXCursor cursor, const char *why, const char *accepted)
 {
 	diag_error(reader->module->diag, c_place(reader, cursor), "`%s`: %s",

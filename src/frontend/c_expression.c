@@ -2,6 +2,7 @@
  * own, so both sides of an operator have one type, except for compound assignments. */
 #include "frontend/c_reader.h"
 #include "ir/kernel_edit.h"
+#include <string.h>
 
 #define ACCEPTED                                                                                   \
 	"accepted are + - * / % << >> & | ^ ~, comparisons, && || !, ?:, casts, calls of math.h, " \
@@ -93,7 +94,32 @@ static bool refuse_variable(struct c_reader *reader, CXCursor cursor, CXCursor b
 	        "accepted are arguments and local variables, as x or A[i][j + 1]");
 }
 
-bool c_part(struct c_reader *reader, CXCursor cursor, struct c_symbol *part)
+/* A subscript that is no affine form, as idx[i] or i / 2: its number among those that the current
+ * statement computes; 0 after a diagnostic. */
+static int computed_subscript(struct c_reader *reader, CXCursor cursor)
+{
+	struct region_statement *statement = reader->statement;
+	struct c_type wide = { type_integer(reader->module, 64), false };
+	struct c_value value = c_expression(reader, cursor);
+	if (value.node < 0)
+		return 0;
+	value = c_convert(reader, value, wide);
+	size_t size = sizeof *statement->index;
+	struct body *index = ARENA_ARRAY(reader->arena, struct body, statement->indices + 1);
+	memcpy(index, statement->index, size * (size_t)statement->indices);
+	struct body *own = &index[statement->indices];
+	own->count = statement->body.count;
+	own->node = arena_copy(
+	        reader->arena, statement->body.node, sizeof *own->node * (size_t)own->count);
+	own->result = body_op(
+	        reader->module, own, OP_INDEX_CAST, type_index(reader->module), value.node, 0, 0);
+	body_remove_dead(reader->module, own);
+	statement->index = index;
+	return ++statement->indices;
+}
+
+/* computed: [POLY_DIMS] where subscripts need not be affine; NULL: they must be. */
+static bool part_of(struct c_reader *reader, CXCursor cursor, struct c_symbol *part, int *computed)
 {
 	struct c_cursors subscripts = { .arena = reader->arena };
 	CXCursor base = base_of(reader, cursor, &subscripts);
@@ -116,21 +142,35 @@ bool c_part(struct c_reader *reader, CXCursor cursor, struct c_symbol *part)
 		form[d] = symbol->subscript[d];
 	for (int d = 0; d < own; d++) {
 		CXCursor subscript = subscripts.list.data[own - 1 - d];
-		if (!c_affine(reader, subscript, &form[symbol->given + d]))
+		int dim = symbol->given + d;
+		if (c_affine(reader, subscript, &form[dim]))
+			continue;
+		form[dim] = (struct poly_form){ 0 };
+		if (!computed || c_unknown_size(reader, subscript) || dim >= POLY_DIMS)
 			return c_refuse_affine(reader, subscript,
 			        "this subscript is not affine in the counters of the loops",
 			        "accepted are sums of counters times constants, as 2 * i + j - 1");
+		computed[dim] = computed_subscript(reader, subscript);
+		if (!computed[dim])
+			return false;
 	}
 	return true;
+}
+
+bool c_part(struct c_reader *reader, CXCursor cursor, struct c_symbol *part)
+{
+	return part_of(reader, cursor, part, NULL);
 }
 
 bool c_element(struct c_reader *reader, CXCursor cursor, struct poly_access *access)
 {
 	struct c_symbol part;
-	if (!c_part(reader, cursor, &part))
+	int computed[POLY_DIMS] = { 0 };
+	if (!part_of(reader, cursor, &part, computed))
 		return false;
 	const struct region_array *array = &reader->region->arrays.data[part.array];
 	*access = (struct poly_access){ .array = part.array, .when = reader->when };
+	memcpy(access->computed, computed, sizeof computed);
 	if (part.element)
 		return c_refuse(reader, cursor, "this is a pointer, not an element",
 		        "accepted is what it points to, as *p");
@@ -144,7 +184,8 @@ bool c_element(struct c_reader *reader, CXCursor cursor, struct poly_access *acc
 
 static bool same_access(const struct poly_access *left, const struct poly_access *right, int rank)
 {
-	if (left->array != right->array || left->when != right->when)
+	if (left->array != right->array || left->when != right->when ||
+	        memcmp(left->computed, right->computed, sizeof left->computed))
 		return false;
 	for (int r = 0; r < rank; r++) {
 		const struct poly_form *a = &left->subscript[r];
@@ -179,6 +220,11 @@ static int read_number(
 	affine->read = reads;
 	statement->read_location = places;
 	return affine->reads++;
+}
+
+void c_note_read(struct c_reader *reader, CXCursor cursor, const struct poly_access *access)
+{
+	read_number(reader, cursor, access, reader->region->arrays.data[access->array].rank);
 }
 
 struct c_value c_read_element(

@@ -89,6 +89,8 @@ struct location c_place(const struct c_reader *reader, CXCursor cursor);
 const char *c_key(struct arena *arena, CXCursor declaration);
 /* Without parentheses, and without implicit casts. */
 CXCursor c_strip(struct arena *arena, CXCursor cursor);
+/* Is the expression just the variable? */
+bool c_names(struct c_reader *reader, CXCursor cursor, CXCursor variable);
 /* Error at the cursor with its tokens, and a note on what is accepted. Returns false. */
 bool c_refuse(struct c_reader *reader, CXCursor cursor, const char *why, const char *accepted);
 /* The same for what has to be affine; names a parameter without a value, if that is the reason. */
@@ -140,6 +142,7 @@ const struct poly_condition *c_and(
 const struct poly_condition *c_not(struct arena *arena, const struct poly_condition *condition);
 const struct poly_condition *c_row(
         struct arena *arena, enum poly_operator kind, struct poly_form form);
+bool c_is_number(const struct poly_form *form);
 struct poly_form c_sum(struct poly_form left, struct poly_form right, int64_t factor);
 
 /* --- c_expression.c --- */
@@ -150,6 +153,8 @@ struct c_value c_binary(struct c_reader *reader, CXCursor cursor, enum CXBinaryO
 bool c_part(struct c_reader *reader, CXCursor cursor, struct c_symbol *part);
 /* The array and the subscripts of an element or scalar. */
 bool c_element(struct c_reader *reader, CXCursor cursor, struct poly_access *access);
+/* Makes the element one that the statement reads. */
+void c_note_read(struct c_reader *reader, CXCursor cursor, const struct poly_access *access);
 struct c_value c_read_element(
         struct c_reader *reader, CXCursor cursor, const struct poly_access *access);
 
@@ -181,6 +186,12 @@ bool c_statement(struct c_reader *reader, CXCursor cursor);
 void c_begin_statement(struct c_reader *reader, CXCursor cursor);
 bool c_end_statement(
         struct c_reader *reader, const struct poly_access *target, struct c_value value);
+
+/* --- c_multiplied.c --- */
+/* Is the step i *= c, or another one that multiplies, divides or shifts? */
+bool c_is_multiplied(struct c_reader *reader, CXCursor step, CXCursor variable);
+/* The loop with such a step, whose counter begins with a number. */
+bool c_multiplied_loop(struct c_reader *reader, CXCursor loop, CXCursor variable, int64_t first);
 
 /* --- c_extent.c --- */
 void c_find_sizes(struct c_reader *reader); /* fills sizes */

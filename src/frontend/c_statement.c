@@ -57,6 +57,8 @@ bool c_end_statement(
 	if (value.node < 0)
 		return false;
 	body->result = guarded(reader, target, value);
+	if (poly_is_computed(target))
+		c_note_read(reader, reader->written, target);
 	statement->affine.write = *target;
 	body_remove_dead(reader->module, body);
 	c_note_double(reader, reader->written);
@@ -219,21 +221,11 @@ static bool read_first(struct c_reader *reader, CXCursor cursor, struct loop_hea
 	return clang_getCursorKind(target) == CXCursor_DeclRefExpr;
 }
 
-static bool names(struct c_reader *reader, CXCursor cursor, CXCursor variable)
-{
-	cursor = c_strip(reader->arena, cursor);
-	return clang_getCursorKind(cursor) == CXCursor_DeclRefExpr &&
-	        clang_equalCursors(clang_getCursorReferenced(cursor), variable);
-}
-
 static bool read_constant(struct c_reader *reader, CXCursor cursor, int64_t *value)
 {
 	struct poly_form form;
-	if (!c_affine(reader, cursor, &form))
+	if (!c_affine(reader, cursor, &form) || !c_is_number(&form))
 		return false;
-	for (int d = 0; d < POLY_DIMS; d++)
-		if (form.coefficient[d])
-			return false;
 	*value = form.constant;
 	return true;
 }
@@ -242,7 +234,7 @@ static bool read_constant(struct c_reader *reader, CXCursor cursor, int64_t *val
 static bool read_step(struct c_reader *reader, CXCursor cursor, struct loop_head *head)
 {
 	struct c_cursors parts = c_children(reader->arena, cursor);
-	if (!parts.list.count || !names(reader, parts.list.data[0], head->variable))
+	if (!parts.list.count || !c_names(reader, parts.list.data[0], head->variable))
 		return false;
 	enum CXUnaryOperatorKind unary = clang_getCursorUnaryOperatorKind(cursor);
 	enum CXBinaryOperatorKind binary = clang_getCursorBinaryOperatorKind(cursor);
@@ -257,7 +249,7 @@ static bool read_step(struct c_reader *reader, CXCursor cursor, struct loop_head
 		by = c_strip(reader->arena, by);
 		binary = clang_getCursorBinaryOperatorKind(by);
 		parts = c_children(reader->arena, by);
-		if (parts.list.count != 2 || !names(reader, parts.list.data[0], head->variable))
+		if (parts.list.count != 2 || !c_names(reader, parts.list.data[0], head->variable))
 			return false;
 		by = parts.list.data[1];
 		sign = binary == CXBinaryOperator_Sub ? -1 : 1;
@@ -362,10 +354,14 @@ static bool loop(struct c_reader *reader, CXCursor cursor)
 	if (!c_is_scalar(clang_getCursorType(head.variable)) ||
 	        type_is_real(c_type_of(reader, clang_getCursorType(head.variable)).type))
 		return refuse_loop(reader, parts.list.data[0], "this counter is no integer");
-	if (!read_step(reader, c_strip(reader->arena, parts.list.data[2]), &head))
+	CXCursor step = c_strip(reader->arena, parts.list.data[2]);
+	bool known = c_affine(reader, head.first, &head.start);
+	if (known && c_is_number(&head.start) && c_is_multiplied(reader, step, head.variable))
+		return c_multiplied_loop(reader, cursor, head.variable, head.start.constant);
+	if (!read_step(reader, step, &head))
 		return refuse_loop(
 		        reader, parts.list.data[2], "this is no constant step of the counter");
-	if (!c_affine(reader, head.first, &head.start) && head.step != 1)
+	if (!known && head.step != 1)
 		return refuse_loop(reader, head.first, NOT_AFFINE_FIRST);
 	const struct poly_condition *domain = reader->domain;
 	bool good = enter_loop(reader, parts.list.data[3], &head, parts.list.data[1]);

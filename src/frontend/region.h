@@ -22,6 +22,10 @@ struct region_statement {
 	struct poly_statement affine;
 	/* Operand j is read j, and INDEX of loop d counter d. */
 	struct body body;
+	/* [indices] bodies with the same operands: computed subscript n is the value of
+	 * index[n - 1], which uses only reads before its own */
+	int indices;
+	struct body *index;
 	struct location *read_location; /* [affine.reads] */
 	const char *counter[POLY_DIMS]; /* [affine.dims] names of the counters */
 	int64_t trips[POLY_DIMS];       /* [affine.dims] iterations of each loop; 0: they vary */

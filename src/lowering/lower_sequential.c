@@ -92,6 +92,15 @@ static bool is_outside(const struct value *value, const struct value *counter)
 	return true;
 }
 
+/* Copies the operation behind those of its operands. */
+static void copy_whole(struct lowered_nest *l, const struct op *op)
+{
+	for (int i = 0; i < op->operands; i++)
+		if (op->operand[i]->def && !op->operand[i]->data)
+			copy_whole(l, op->operand[i]->def);
+	copy_op(l, op);
+}
+
 /* Such numbers stand in front of the loop. */
 static void copy_ahead(struct lowered_nest *l, const struct op *loop)
 {
@@ -102,7 +111,7 @@ static void copy_ahead(struct lowered_nest *l, const struct op *loop)
 		        (type->kind == TYPE_INDEX ||
 		                (type->kind == TYPE_INTEGER && type->width == 1));
 		if (number && is_outside(op->result[0], counter))
-			copy_op(l, op);
+			copy_whole(l, op);
 	}
 }
 

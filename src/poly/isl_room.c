@@ -1,6 +1,7 @@
 /* Conversions between our structs and isl's objects. */
 #include "poly/isl_room.h"
 #include <isl/constraint.h>
+#include <isl/id.h>
 #include <isl/ilp.h>
 #include <isl/local_space.h>
 #include <isl/point.h>
@@ -58,8 +59,28 @@ isl_set *isl_room_set(isl_space *space, const struct poly_condition *condition, 
 	}
 }
 
-isl_map *isl_room_access(isl_space *space, const struct poly_access *access, int rank)
+/* Any element of the dims whose subscripts are computed. */
+static isl_map *free_computed(
+        isl_map *map, const struct poly_access *access, const struct poly_array *of)
 {
+	isl_ctx *ctx = isl_map_get_ctx(map);
+	isl_id *name = isl_map_get_tuple_id(map, isl_dim_out);
+	for (int d = 0; d < of->rank; d++) {
+		if (!access->computed[d])
+			continue;
+		isl_val *last = isl_val_int_from_si(ctx, of->extent[d] - 1);
+		map = isl_map_project_out(map, isl_dim_out, (unsigned)d, 1);
+		map = isl_map_insert_dims(map, isl_dim_out, (unsigned)d, 1);
+		map = isl_map_lower_bound_si(map, isl_dim_out, (unsigned)d, 0);
+		map = isl_map_upper_bound_val(map, isl_dim_out, (unsigned)d, last);
+	}
+	return isl_map_set_tuple_id(map, isl_dim_out, name);
+}
+
+isl_map *isl_room_access(
+        isl_space *space, const struct poly_access *access, const struct poly_array *of)
+{
+	int rank = of->rank;
 	isl_ctx *ctx = isl_space_get_ctx(space);
 	int dims = (int)isl_space_dim(space, isl_dim_set);
 	isl_space *array = isl_room_space(ctx, access->array, rank);
@@ -68,7 +89,7 @@ isl_map *isl_room_access(isl_space *space, const struct poly_access *access, int
 	for (int d = 0; d < rank; d++)
 		map = isl_multi_aff_set_aff(
 		        map, d, isl_room_aff(space, &access->subscript[d], dims));
-	return isl_map_from_multi_aff(map);
+	return free_computed(isl_map_from_multi_aff(map), access, of);
 }
 
 /* --- from isl --- */

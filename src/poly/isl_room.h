@@ -14,7 +14,8 @@ int isl_room_number(const char *tuple);
 isl_aff *isl_room_aff(isl_space *space, const struct poly_form *form, int dims);
 isl_set *isl_room_set(isl_space *space, const struct poly_condition *condition, int dims);
 /* From instances of `space` to elements of the array. */
-isl_map *isl_room_access(isl_space *space, const struct poly_access *access, int rank);
+isl_map *isl_room_access(
+        isl_space *space, const struct poly_access *access, const struct poly_array *of);
 
 /* false: a number is no 64-bit integer, or isl failed. Nothing is freed. */
 bool isl_room_read_set(struct arena *arena, isl_set *set, struct poly_set *to);

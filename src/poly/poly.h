@@ -31,9 +31,20 @@ struct poly_array {
 struct poly_access {
 	int array; /* -1: no access */
 	struct poly_form subscript[POLY_DIMS];
+	/* Not 0: the subscript is no form but a number by which the caller knows it, and any
+	 * element of the dim may be meant. What writes so keeps the others, which it also reads. */
+	int computed[POLY_DIMS];
 	/* of a read: further condition under which it happens; NULL: none */
 	const struct poly_condition *when;
 };
+
+static inline bool poly_is_computed(const struct poly_access *access)
+{
+	for (int d = 0; d < POLY_DIMS; d++)
+		if (access->computed[d])
+			return true;
+	return false;
+}
 
 /* An iteration for every point of its domain. It reads, then writes. */
 struct poly_statement {

@@ -62,7 +62,7 @@ isl_map *poly_access_map(const struct poly *poly, int s, const struct poly_acces
 {
 	int dims = poly->program->statement[s].dims;
 	isl_space *space = isl_room_space(poly->ctx, s, dims);
-	isl_map *map = isl_room_access(space, access, poly->program->array[access->array].rank);
+	isl_map *map = isl_room_access(space, access, &poly->program->array[access->array]);
 	isl_set *domain = isl_set_intersect(
 	        isl_set_copy(poly->domain[s]), isl_room_set(space, access->when, dims));
 	isl_space_free(space);

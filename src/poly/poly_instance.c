@@ -62,6 +62,7 @@ struct source_list {
 	struct instances *all;
 	int reader, writer;
 	VEC(struct poly_source) sources;
+	bool single; /* one iteration wrote what is read */
 	bool good;
 };
 
@@ -69,7 +70,7 @@ static isl_stat add_source(isl_set *set, isl_multi_aff *counters, void *user)
 {
 	struct source_list *list = user;
 	struct arena *arena = list->all->poly->arena;
-	struct poly_source source = { .instance = list->writer, .is_affine = true };
+	struct poly_source source = { .instance = list->writer, .is_affine = list->single };
 	isl_set *domain = isl_set_copy(list->all->domain[list->reader]);
 	isl_set *inside = isl_set_gist(isl_set_copy(set), domain);
 	bool good = isl_room_read_box(set, source.low, source.high) &&
@@ -122,7 +123,10 @@ static void add_pieces(struct source_list *list, int writer, isl_map *map)
 	if (writer != list->reader)
 		all->read[writer] =
 		        isl_set_union(all->read[writer], isl_map_domain(isl_map_copy(map)));
-	isl_pw_multi_aff *pieces = isl_pw_multi_aff_from_map(isl_map_reverse(map));
+	map = isl_map_reverse(map);
+	list->single = isl_map_is_single_valued(map) == isl_bool_true;
+	isl_pw_multi_aff *pieces =
+	        list->single ? isl_pw_multi_aff_from_map(map) : isl_map_lexmax_pw_multi_aff(map);
 	pieces = isl_pw_multi_aff_coalesce(pieces);
 	bool done = isl_pw_multi_aff_foreach_piece(pieces, add_source, list) == isl_stat_ok;
 	list->good = list->good && done;
@@ -171,6 +175,7 @@ static bool find_sources(struct instances *all, int i, int r)
 	for (size_t w = 0; w < base->writers.count && list.good; w++)
 		add_writers(&list, &base->writers.data[w]);
 	list.writer = -1;
+	list.single = true;
 	isl_set *initial =
 	        isl_set_intersect(isl_set_copy(base->initial), isl_set_copy(all->domain[i]));
 	if (isl_set_is_empty(initial) == isl_bool_false)

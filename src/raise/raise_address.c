@@ -192,12 +192,29 @@ static bool is_inside(const struct raising *r, int reader, const struct poly_acc
 	        &address, raise_statement(r, reader)->dims, source->low, source->high, elements);
 }
 
+/* A nest holds all elements that a computed subscript may mean. */
+static bool mark_computed(
+        const struct raising *r, int reader, const struct poly_source *source, bool *marked)
+{
+	int own = raise_group_of(r, reader);
+	bool inside = source->instance < 0 || source->instance == reader ||
+	        raise_group_of(r, source->instance) == own;
+	if (own >= 0 && inside)
+		return false;
+	marked[reader] = true;
+	if (source->instance >= 0)
+		marked[source->instance] = true;
+	return true;
+}
+
 /* Marks what has to be in a nest so that the reader finds the source. */
 static bool mark_source(const struct raising *r, int reader, const struct poly_access *read,
         const struct poly_source *source, bool *marked)
 {
 	bool output = reader >= r->readers;
 	bool nested = !output && raise_group_of(r, reader) >= 0;
+	if (poly_is_computed(read))
+		return mark_computed(r, reader, source, marked);
 	bool placed = has_place(r, source);
 	if (source->instance == reader || (placed && nested) ||
 	        (placed && is_inside(r, reader, read, source)))

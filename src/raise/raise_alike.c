@@ -5,8 +5,8 @@
 
 static bool same_access(const struct poly_access *a, const struct poly_access *b)
 {
-	return a->array == b->array && !a->when && !b->when &&
-	        !memcmp(a->subscript, b->subscript, sizeof a->subscript);
+	return a->array == b->array && !a->when && !b->when && !poly_is_computed(a) &&
+	        !poly_is_computed(b) && !memcmp(a->subscript, b->subscript, sizeof a->subscript);
 }
 
 static bool same_body(const struct body *a, const struct body *b)

@@ -18,7 +18,7 @@ struct factor_search {
 static unsigned counters_of(const struct poly_statement *statement, int read)
 {
 	const struct poly_access *access = &statement->read[read];
-	unsigned counters = access->when ? ~0u : 0;
+	unsigned counters = access->when || poly_is_computed(access) ? ~0u : 0;
 	for (int i = 0; i < POLY_DIMS; i++)
 		for (int d = 0; d < statement->dims; d++)
 			counters |= (access->subscript[i].coefficient[d] ? 1u : 0u) << d;

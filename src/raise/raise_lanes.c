@@ -83,7 +83,8 @@ static int64_t banks_of(const struct lane_search *s, int array)
 
 static bool same_element(const struct poly_access *a, const struct poly_access *b)
 {
-	return a->array == b->array && !memcmp(a->subscript, b->subscript, sizeof a->subscript);
+	return a->array == b->array && !poly_is_computed(a) && !poly_is_computed(b) &&
+	        !memcmp(a->subscript, b->subscript, sizeof a->subscript);
 }
 
 static struct leaf_accesses accesses_of(const struct raising *r, const struct poly_leaf *leaf)
@@ -234,6 +235,8 @@ static int banked_dim(
         const struct lane_search *s, const struct poly_access *access, int counter, int64_t lanes)
 {
 	int found = -2;
+	if (poly_is_computed(access))
+		return -1;
 	for (int d = 0; d < s->r->program.array[access->array].rank; d++) {
 		struct poly_form form = form_in_loops(s->leaf, &access->subscript[d]);
 		int64_t banks = s->group->banks[access->array][d];
@@ -351,7 +354,7 @@ static bool read_varies(
         const struct raising *r, const struct poly_leaf *leaf, int64_t read, int counter)
 {
 	const struct poly_access *access = &r->program.statement[leaf->statement].read[read];
-	bool varies = access->when;
+	bool varies = access->when || poly_is_computed(access);
 	for (int d = 0; d < r->program.array[access->array].rank; d++)
 		varies = varies || form_varies(leaf, &access->subscript[d], counter);
 	return varies;

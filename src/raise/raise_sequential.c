@@ -3,6 +3,7 @@
  * enters as an operand. So its own reads need no selection: an array holds the value that C finds
  * there, whatever statements outside the group do in between. */
 #include "raise/raise_loops.h"
+#include <string.h>
 
 /* An array of the nest. */
 struct held_array {
@@ -307,6 +308,7 @@ struct iteration {
 	const struct poly_statement *statement;
 	const struct nest_form *counter;
 	const struct poly_step *step;
+	struct value **operand; /* of the body, as far as they are read */
 };
 
 /* An element of an array: a form of the statement's counters for each dim. */
@@ -314,6 +316,7 @@ struct nest_place {
 	const struct held_array *array;
 	int rank;
 	struct poly_form subscript[POLY_DIMS];
+	int computed[POLY_DIMS]; /* as in poly_access */
 };
 
 static struct nest_place place_in_c(const struct nest_making *q, const struct held_array *array,
@@ -323,6 +326,7 @@ static struct nest_place place_in_c(const struct nest_making *q, const struct he
 		.rank = q->r->program.array[access->array].rank };
 	for (int d = 0; d < place.rank; d++)
 		place.subscript[d] = access->subscript[d];
+	memcpy(place.computed, access->computed, sizeof place.computed);
 	place.rank = place.rank ? place.rank : 1;
 	return place;
 }
@@ -368,6 +372,25 @@ static bool has_lane(const struct nest_form *form)
 	return false;
 }
 
+/* A number outside the array, of an iteration without effect or of C that is wrong, becomes 0. */
+static struct value *computed_subscript(
+        const struct iteration *at, const struct nest_place *place, int d, struct value *when)
+{
+	struct nest_builder *b = at->b;
+	const struct raising *r = at->q->r;
+	int array = place->array->array;
+	const struct region_statement *statement = &r->region->statements.data[at->step->statement];
+	struct value *index =
+	        nest_body(b, &statement->index[place->computed[d] - 1], at->operand, at->counter);
+	struct value *inside = nest_compare(
+	        b, CMPI_ULT, index, nest_index(b, r->region->arrays.data[array].extent[d]));
+	inside = nest_both(b, nest_both(b, b->when, when), inside);
+	struct nest_form form = { .terms = 1, .factor = { 1 } };
+	form.value[0] = nest_select(b, inside, index, nest_index(b, 0));
+	form.constant = place->array->shaped ? group_of(at->q)->margin[array][d] : 0;
+	return nest_value(b, &form);
+}
+
 /* when: further condition under which the subscripts are inside, or NULL. Those that are the same
  * for all lanes are so whatever a lane does. */
 static int subscripts(const struct iteration *at, const struct nest_place *place,
@@ -377,6 +400,10 @@ static int subscripts(const struct iteration *at, const struct nest_place *place
 	const struct raise_group *group = group_of(at->q);
 	bool shaped = place->array->shaped;
 	for (int d = 0; d < place->rank; d++) {
+		if (place->computed[d]) {
+			index[d] = computed_subscript(at, place, d, when);
+			continue;
+		}
 		struct nest_form form =
 		        nest_compose(b, &place->subscript[d], at->counter, at->statement->dims);
 		int64_t banks = shaped ? group->banks[place->array->array][d] : 1;
@@ -505,6 +532,7 @@ static bool make_iteration(
 		at.instance++;
 	at.statement = raise_statement(r, at.instance);
 	struct value **operand = ARENA_ARRAY(r->arena, struct value *, at.statement->reads + 1);
+	at.operand = operand;
 	for (int j = 0; j < at.statement->reads; j++)
 		operand[j] = read_value(&at, j);
 	const struct body *body = &r->region->statements.data[step->statement].body;

@@ -4,6 +4,7 @@
  * STC_RANDOM_C: how many seeds; STC_RANDOM_FIRST: the first one. What fails is reduced. */
 #include "c_trial.h"
 #include "random_c.h"
+#include "random_typed_c.h"
 #include "reduce_c.h"
 
 #define PROGRAMS 15
@@ -63,9 +64,8 @@ static void test_reducer(void **state)
 	arena_free(arena);
 }
 
-static void test_random_functions(void **state)
+static int64_t failures_of(void (*make)(uint64_t seed, struct text *out))
 {
-	(void)state;
 	bool is_long = text_same(getenv("STC_TEST_MODE"), "long");
 	int64_t count = number_from("STC_RANDOM_C", is_long ? PROGRAMS_LONG : PROGRAMS);
 	int64_t first = number_from("STC_RANDOM_FIRST", 1);
@@ -73,7 +73,7 @@ static void test_random_functions(void **state)
 	for (int64_t seed = first; seed < first + count; seed++) {
 		struct c_trial *t = trial_of("", (uint64_t)seed);
 		struct text text = text_new(t->arena);
-		random_c(t->seed, &text);
+		make(t->seed, &text);
 		t->text = text.data;
 		bool fine = c_trial_run(t, false);
 		failures += !fine;
@@ -82,12 +82,24 @@ static void test_random_functions(void **state)
 		c_trial_free(t);
 	}
 	print_message("%lld functions, %lld failures\n", (long long)count, (long long)failures);
-	assert_int_equal(failures, 0);
+	return failures;
+}
+
+static void test_random_functions(void **state)
+{
+	(void)state;
+	assert_int_equal(failures_of(random_c), 0);
+}
+
+static void test_random_types(void **state)
+{
+	(void)state;
+	assert_int_equal(failures_of(random_typed_c), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_reducer),
-		cmocka_unit_test(test_random_functions) };
+		cmocka_unit_test(test_random_functions), cmocka_unit_test(test_random_types) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

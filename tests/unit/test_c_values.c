@@ -74,6 +74,18 @@ static void test_calls(void **state)
 	assert_true(passes_all("calls.c", "calls", true, false));
 }
 
+/* Elements whose subscripts are data, or no affine forms of counters. */
+static void test_computed_subscripts(void **state)
+{
+	(void)state;
+	static const char *const functions[] = { "gather", "histogram", "halves", "sparse_rows",
+		"permute", "later", "guarded", "table", "stages" };
+	int failures = 0;
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		failures += !passes_all("subscripts.c", functions[i], true, false);
+	assert_int_equal(failures, 0);
+}
+
 /* Numbers of f64 stay so in every pass. */
 static void test_double_precision(void **state)
 {
@@ -104,7 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_graphs_of_kernels),
 		cmocka_unit_test(test_values_carried_by_loops),
 		cmocka_unit_test(test_sequential_nests), cmocka_unit_test(test_types),
-		cmocka_unit_test(test_double_precision), cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_free_order_of_sums) };
+		cmocka_unit_test(test_computed_subscripts), cmocka_unit_test(test_double_precision),
+		cmocka_unit_test(test_calls), cmocka_unit_test(test_free_order_of_sums) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
