@@ -26,11 +26,20 @@
 
 #define MOST_HELD 4     /* places where an operand may be held, per operand */
 #define READER_LANES 16 /* most lanes of an elementwise kernel that reads a register tile */
-#define SELDOM 2        /* words come in parts if that takes one part in so many of a launch */
-/* fewer elements of a launch may come through the loader that small operands share */
+/* words come in parts if that takes one part in so many of a launch, or no longer than whole
+ * ones */
+#define SELDOM 2
+/* elements may come through the loader that small operands share if they are fewer, or take one
+ * part in so many of a launch */
 #define SHARED_ELEMENTS 4096
-/* a board full of memory is worth so many cycles */
+#define SHARED_PART 8
+/* a board full of memory is worth so many launches, and a cycle in which memory brings words so
+ * many cycles, as ports wait for each other there */
 #define MEMORY_PRICE 0.02
+#define TRAFFIC_PRICE 0.002
+/* so much faster than sums in the source's order must trees be, and save so many cycles */
+#define TREES_GAIN 1.1
+#define TREES_CYCLES 1024
 
 bool is_contraction(const struct op *op)
 {
@@ -321,7 +330,7 @@ static bool ports_fit(
 		row *= access->stride[schedule->part[i].source] ? schedule->part[i].trip : 1;
 	row = row > 1 ? row : lanes;
 	if (ports < tile_ports(lanes, bits))
-		return row == lanes && lanes % ports == 0;
+		return row % tile_part(lanes, bits, (int)ports) == 0;
 	return lanes % ports == 0 &&
 	        (row % part == 0 || (part % row == 0 && power_of_two_from(part) == part));
 }
@@ -381,7 +390,9 @@ static double add_loader(const struct register_tiler *t, const struct schedule *
 	double burst =
 	        holding->run < (double)platform->burst ? holding->run : (double)platform->burst;
 	double wait = platform->memory_latency / (burst * platform->outstanding);
-	double word_cycles = port_bytes > rate ? port_bytes / rate : 1;
+	/* ports beyond the channels of memory share them */
+	double shared = ports ? ceil((double)ports / platform->channels) : 1;
+	double word_cycles = port_bytes * shared > rate ? port_bytes * shared / rate : 1;
 	double cycles = words * (wait > word_cycles ? wait : word_cycles);
 	double late = cycles - price->compute / holding->passes;
 	price->ports += ports;
@@ -525,14 +536,20 @@ static struct store_width stored_in(const struct register_tiler *t, const struct
 	return best;
 }
 
+/* Bytes a cycle of the memory channels of the ports. */
+static double channels_rate(const struct register_tiler *t, const struct tile_price *price)
+{
+	const struct platform *platform = t->of->platform;
+	int channels = price->ports < platform->channels ? price->ports : platform->channels;
+	return platform_channel_rate(platform) * (channels ? channels : 1);
+}
+
 /* Cycles in which memory brings the bytes of a launch; `stored`: those of results. While a held
  * operand is taken for the first time all of it comes, beside a part of the others. */
 static double memory_cycles(
         const struct register_tiler *t, const struct tile_price *price, double stored)
 {
-	const struct platform *platform = t->of->platform;
-	int channels = price->ports < platform->channels ? price->ports : platform->channels;
-	double rate = platform_channel_rate(platform) * (channels ? channels : 1);
+	double rate = channels_rate(t, price);
 	double all = price->bytes + stored;
 	double cycles = all / rate;
 	for (int j = 0; j < t->of->op->operands; j++) {
@@ -607,6 +624,9 @@ static void choose_ports(struct register_tiler *t, const struct schedule *schedu
 	int64_t lanes = lanes_of_operand(t, schedule, operand);
 	int64_t bits = operand_bits(t, operand);
 	int most = most_ports(t) - before->ports;
+	int all = tile_ports(lanes, bits);
+	struct tile_price scratch = *before;
+	double whole = add_loader(t, schedule, &scratch, holding, all);
 	double cycles = HUGE_VAL;
 	for (int ports = 1; ports <= most && cycles > before->compute; ports++) {
 		struct tile_price price = *before;
@@ -614,13 +634,15 @@ static void choose_ports(struct register_tiler *t, const struct schedule *schedu
 			continue;
 		add_holding(t, schedule, &price, holding);
 		double now = add_loader(t, schedule, &price, holding, ports);
-		if (ports < tile_ports(lanes, bits) && now * SELDOM > before->compute)
+		if (ports < all && now > whole && now * SELDOM > before->compute)
 			continue;
 		if (now < cycles)
 			choose_held(t, schedule, size, &price, operand + 1);
 		cycles = now < cycles ? now : cycles;
 	}
-	if (!t->limits->shares || holding->loaded * (double)lanes >= SHARED_ELEMENTS)
+	double elements = holding->loaded * (double)lanes;
+	if (!t->limits->shares ||
+	        (elements >= SHARED_ELEMENTS && elements * SHARED_PART > before->compute))
 		return;
 	struct tile_price price = *before;
 	add_holding(t, schedule, &price, holding);
@@ -652,7 +674,8 @@ static void choose_held(struct register_tiler *t, const struct schedule *schedul
 	}
 	double cycles = cycles_of(t, size, before) + cycles_waited(t, schedule, before->compute);
 	double share = resources_share(before->memory, t->board);
-	double price = cycles * (1 + MEMORY_PRICE * share);
+	double price = cycles * (1 + MEMORY_PRICE * share) +
+	        TRAFFIC_PRICE * before->bytes / channels_rate(t, before);
 	if (price >= t->best_price)
 		return;
 	int operands = t->of->op->operands;
@@ -826,12 +849,10 @@ static void price_loops(struct register_tiler *t)
 				price_blocks(t, rows, terms / rows);
 }
 
-/* Prices all pairs of loops; trees, which change the order of sums, where no pair is an outer
- * product. */
-static void price_pairs(struct register_tiler *t)
+/* Prices all pairs of loops that are outer products, or those whose terms trees add up. */
+static void price_pairs(struct register_tiler *t, bool trees)
 {
 	const struct op *op = t->of->op;
-	bool trees = !has_outer_product(op);
 	const struct kernel *kernel = op->kernel;
 	for (t->lane = 0; t->lane < kernel->loops; t->lane++) {
 		t->tree = kernel->loop[t->lane].reduction;
@@ -843,7 +864,7 @@ static void price_pairs(struct register_tiler *t)
 				continue;
 			t->row_terms = rows && kernel->loop[t->row].reduction;
 			bool tree = t->tree || t->row_terms;
-			if (tree && (!trees || !is_tree(op, t->row, t->lane)))
+			if (tree != trees || (tree && !is_tree(op, t->row, t->lane)))
 				continue;
 			bool several = tree || (rows && is_outer_product(op, t->row, t->lane));
 			t->most_rows = several ? kernel->loop[t->row].extent : 1;
@@ -871,6 +892,13 @@ struct tile_choice choose_register_tile(
 		.trip = ARENA_ARRAY(of->module->arena, int64_t, kernel->loops + 6),
 		.level = ARENA_ARRAY(of->module->arena, int64_t, of->op->operands + 1),
 		.best_price = HUGE_VAL };
-	price_pairs(&t);
+	price_pairs(&t, false);
+	/* trees change the order of sums, and other kernels may set the pace or wait for results in
+	 * another order */
+	bool ordered = has_outer_product(of->op);
+	if (ordered)
+		t.best_price = fmin(t.best_price / TREES_GAIN, t.best_price - TREES_CYCLES);
+	if (!ordered || limits->shares)
+		price_pairs(&t, true);
 	return t.best;
 }

@@ -7,6 +7,7 @@
  * Needs: demands. Guarantees: none is left. Exact. Ends: one walk over the streams. */
 #include "itensor/line_buffer.h"
 #include "converter/causal_buffer.h"
+#include "converter/replay_buffer.h"
 #include "ir/affine.h"
 #include "streams/choose_drain_order.h"
 #include "streams/stream_builder.h"
@@ -119,6 +120,14 @@ static void set_line_buffer(
 	attr_set(module, convert, KEY_LINE_BUFFER, attr_unit(module));
 }
 
+/* Does the converter hold words for a register tile in a replay buffer, which need not wait for a
+ * whole turn of them? */
+static bool replays(struct arena *arena, const struct op *convert)
+{
+	struct replay_buffer replay_buffer;
+	return attr_get(convert, KEY_HELD) && replay_buffer_of(arena, convert, &replay_buffer);
+}
+
 /* Inserts a converter from `from` to the demanded type, with words of equal width on both sides if
  * the order allows it. A causal one gets words as wide as possible, because it reads a tile and
  * then sends all of it. */
@@ -156,7 +165,8 @@ static struct value *convert_to(const struct request *request, struct value *fro
 	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, box.shared));
 	attr_set(module, convert, KEY_HALVES, attr_integer(module, box.halves));
 	attr_set(module, convert, KEY_HELD, attr_get(request->demand, KEY_HELD));
-	if (!into_layers && line_buffer_is_better(&line_buffer, &box))
+	if (!into_layers && line_buffer_is_better(&line_buffer, &box) &&
+	        !replays(module->arena, convert))
 		set_line_buffer(module, convert, &line_buffer);
 	if (causal && !into_layers && !attr_get(convert, KEY_LINE_BUFFER) &&
 	        !causal_buffer_between(module->arena, tensor, in, out, causal).why) {

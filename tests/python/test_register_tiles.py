@@ -322,6 +322,42 @@ def test_random_shapes_are_near_their_bound(tmp_path, shape):
     assert found.part >= 0.9 and abs(found.error) <= 0.05
 
 
+def test_few_sums_of_many_terms_are_added_up_by_trees(tmp_path):
+    """1,428 sums of 1,298 terms: in order they would take an addition's latency a term. Both
+    operands come through one port each in parts of their words, which are of two dims."""
+    rows, columns, terms = extents = (34, 42, 1298)
+    assert measure(Shape("gemm", extents, "vu9p", 2200), tmp_path).part >= 0.9
+    random = numpy.random.default_rng(rows)
+    a = random.standard_normal((rows, terms)).astype(numpy.float32)
+    b = random.standard_normal((terms, columns)).astype(numpy.float32)
+    numpy.save(tmp_path / "A.npy", a)
+    numpy.save(tmp_path / "B.npy", b)
+    given = ("--in", f"A={tmp_path}/A.npy", "--in", f"B={tmp_path}/B.npy")
+    done = stc("run", tmp_path / "design", *given, "--out", f"Y={tmp_path}/Y.npy")
+    assert done.returncode == 0, done.stderr
+    found = numpy.load(tmp_path / "Y.npy")
+    assert numpy.abs(found - a.astype(float) @ b).max() <= 1e-4 * numpy.abs(found).max()
+
+
+@pytest.mark.parametrize(
+    "shape, part",
+    [
+        # trees of channels: 31 columns in two blocks would leave a third of the multipliers
+        (Shape("conv", (76, 37, 19, 7), "vu9p", 2200), 0.82),
+        # one memory channel: more ports would only share it
+        (Shape("conv", (54, 10, 47, 5), "vu9p", 880), 0.8),
+        # weights are held, as their traffic would make the image wait
+        (Shape("conv", (97, 59, 34, 3), "vu9p", 220), 0.85),
+        # a vector of more than 4,096 numbers leaves all ports to the matrix
+        (Shape("transposed", (4558, 115), "xc7z020", 220), 0.9),
+    ],
+    ids=str,
+)
+def test_shapes_that_fit_badly_are_near_their_bound(tmp_path, shape, part):
+    found = measure(shape, tmp_path)
+    assert not found.refused and found.part >= part and abs(found.error) <= 0.05
+
+
 def test_windows_that_overlap_are_loaded_once(tmp_path):
     """Else each number comes nine times from the board's only channel."""
     assert measure(Shape("conv", (66, 29, 12, 3), "vu9p", 880), tmp_path).part >= 0.82
@@ -335,6 +371,7 @@ def test_windows_that_overlap_are_loaded_once(tmp_path):
         Shape("conv", (11, 13, 5, 3), "vu9p", 880),
         Shape("conv", (7, 9, 17, 5), "u55c", 2200),
         Shape("conv", (3, 17, 6, 3), "xc7z020", 220),
+        Shape("conv", (54, 10, 47, 5), "vu9p", 880),  # trees of channels, parts of words
     ],
 )
 def test_windows_that_overlap_have_their_values(tmp_path, shape):
