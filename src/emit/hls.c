@@ -497,9 +497,9 @@ static void place_process(struct emitter *e, const struct op *call, const struct
 	place(e, text_format(e->arena, "%s_U0", function), die);
 	if (!two)
 		return;
-	/* what reads no channel is started by the kernel, whose control is on die 0 */
-	place(e, text_format(e->arena, "%s_U0", two->counts), 0);
-	place_channel(e, two->queue, 0, die);
+	int64_t from = nests_are_apart(process) ? 0 : die;
+	place(e, text_format(e->arena, "%s_U0", two->counts), from);
+	place_channel(e, two->queue, from, die);
 }
 
 static void place_ends(struct emitter *e, const struct op *channel, const struct channel_ends *ends)

@@ -97,7 +97,24 @@ static void add_edges(struct floorplan_state *p)
 	}
 }
 
-/* What issues the nests of a rewinding process is with the control of the kernel, beside the
+/* What reads no channel is started by the kernel itself, and what writes none is waited for: both are
+ * with its control, on the first die. */
+static void keep_ends_with_control(struct floorplan_state *p)
+{
+	bool *reads = ARENA_ARRAY(p->module->arena, bool, p->cost.processes + 1);
+	bool *writes = ARENA_ARRAY(p->module->arena, bool, p->cost.processes + 1);
+	for (int c = 0; c < p->cost.channels; c++) {
+		const struct channel_cost *channel = &p->cost.channel[c];
+		if (channel->reader >= 0)
+			reads[channel->reader] = true;
+		if (channel->writer >= 0)
+			writes[channel->writer] = true;
+	}
+	for (int i = 0; i < p->cost.processes && !p->problem.memory_die; i++)
+		p->problem.item[p->item[i]].memory_die |= !reads[i] || !writes[i];
+}
+
+/* What issues the nests of a rewinding process may be with the control of the kernel, beside the
  * processes with memory ports: their channel. */
 static void add_nest_edges(struct floorplan_state *p)
 {
@@ -106,8 +123,7 @@ static void add_nest_edges(struct floorplan_state *p)
 	while (control < problem->items && !problem->item[control].memory_die)
 		control++;
 	for (int i = 0; i < p->cost.processes && control < problem->items; i++)
-		if (p->item[i] != control &&
-		        attr_get(p->cost.process[i].function, KEY_STREAM_REWIND)) {
+		if (p->item[i] != control && nests_are_apart(p->cost.process[i].function)) {
 			VEC_PUSH(p->module->arena, &p->crossing, NULL);
 			problem->edge[problem->edges++] =
 			        (struct floorplan_edge){ control, p->item[i], NEST_ENTRY_BITS };
@@ -141,6 +157,7 @@ static void make_problem(struct floorplan_state *p)
 	}
 	add_edges(p);
 	add_nest_edges(p);
+	keep_ends_with_control(p);
 	problem->memory = p->memories.data;
 	problem->memories = (int)p->memories.count;
 	floorplan_index(problem);

@@ -6,7 +6,7 @@
 
 struct floorplan_item {
 	struct resources need;
-	bool memory_die;  /* it has a memory port, so it must be on the memory die */
+	bool memory_die;  /* it has a memory port, or is started or waited for by the kernel itself */
 	int first, count; /* its range of `touching` */
 };
 

@@ -191,3 +191,14 @@ int nest_datapath(const struct op *op)
 		return -1;
 	return number > 0 && number < NEST_DATAPATHS_MOST ? (int)number : 0;
 }
+
+bool nests_read_channels(const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (nest_datapath(op) >= 0)
+			continue;
+		if (op->code == OP_POP || (op->region[0] && nests_read_channels(op->region[0])))
+			return true;
+	}
+	return false;
+}

@@ -462,6 +462,11 @@ static struct resources add_registers(const struct platform *platform, struct de
 	return sum;
 }
 
+bool nests_are_apart(const struct op *process)
+{
+	return attr_get(process, KEY_STREAM_REWIND) && !nests_read_channels(process->region[0]);
+}
+
 static void add_process(const struct platform *platform, const struct module *module,
         struct design_cost *design, struct op *call)
 {
@@ -476,7 +481,7 @@ static void add_process(const struct platform *platform, const struct module *mo
 	        (struct process_cost){ attr_text_or(function, KEY_SYM_NAME, ""), function, call,
 		        die, c.sum, c.lanes, c.widest_interval };
 	design->die[die] = resources_add(design->die[die], c.sum);
-	if (attr_get(function, KEY_STREAM_REWIND) && die) {
+	if (die && nests_are_apart(function)) {
 		add_registers(platform, design, NEST_ENTRY_BITS, (int[]){ 0, die });
 		add_wires(design, NEST_ENTRY_BITS, 0, die);
 	}

@@ -6,6 +6,9 @@
 
 /* Numbers of a nest that a rewinding process reads from its own channel: about ten of 8 bits. */
 #define NEST_ENTRY_BITS 80
+/* Is what issues the nests of a rewinding process on the die of the kernel's control?  The kernel
+ * starts what reads no channel. */
+bool nests_are_apart(const struct op *process);
 
 enum storage { STORAGE_AUTO, STORAGE_REGISTERS, STORAGE_LUTRAM, STORAGE_BRAM, STORAGE_URAM };
 
