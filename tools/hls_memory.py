@@ -412,9 +412,15 @@ def assigned(loop):
     return found
 
 
+def is_single(loop):
+    """True if the loop counts from 0 to 1."""
+    parts = [[t.text for t in part] for part in split(loop.tokens, ";")]
+    return len(parts) == 3 and parts[0][-2:] == ["=", "0"] and parts[1][-2:] == ["<", "1"]
+
+
 def runs(source, function, pointer):
     """For each access to memory in a loop, also of functions that are called: (line, is the address
-    a run of the loop's counter?)
+    a run of the loop's counter, or the loop of one iteration?)
     """
     for s, loops, _ in function.walk():
         callee = source.functions.get(s.tokens[0].text) if s.kind == "plain" else None
@@ -432,7 +438,8 @@ def runs(source, function, pointer):
             counter = counter_of(loop)
             steps = coefficient(index, counter) if counter else None
             fixed = names_of(index) - {counter}
-            yield s.line, steps == 1 and not fixed & assigned(loop) and always
+            run = steps == 1 or is_single(loop)
+            yield s.line, run and not fixed & assigned(loop) and always
 
 
 def port_options(top):

@@ -412,8 +412,8 @@ static bool build_uncrowded(struct build *b, const struct choices *wanted)
 	return false;
 }
 
-/* If every trial crowds a die, the design itself is built.  Of one of two phases it is not known
- * yet how full the dies will be, so no trial is made. */
+/* If every trial crowds a die, the design itself is built, at a slower clock if that is free. Of
+ * one of two phases it is not known yet how full the dies will be, so no trial is made. */
 bool build_at_clock(struct build *b)
 {
 	struct session *session = b->session;
@@ -431,5 +431,8 @@ bool build_at_clock(struct build *b)
 	if (built || !crowded || session->stop)
 		return built;
 	session->choices = wanted;
+	if (!session->options.choices.value[CHOICE_CLOCK])
+		limits_slower(session);
+	session->choices.value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];
 	return build_fitting(b);
 }

@@ -97,8 +97,8 @@ static void add_edges(struct floorplan_state *p)
 	}
 }
 
-/* What reads no channel is started by the kernel itself, and what writes none is waited for: both are
- * with its control, on the first die. */
+/* What reads no channel is started by the kernel itself, and what writes none is waited for: both
+ * are with its control, on the first die. */
 static void keep_ends_with_control(struct floorplan_state *p)
 {
 	bool *reads = ARENA_ARRAY(p->module->arena, bool, p->cost.processes + 1);

@@ -6,7 +6,8 @@
 
 struct floorplan_item {
 	struct resources need;
-	bool memory_die;  /* it has a memory port, or is started or waited for by the kernel itself */
+	/* it has a memory port, or the kernel starts or waits for it itself */
+	bool memory_die;
 	int first, count; /* its range of `touching` */
 };
 

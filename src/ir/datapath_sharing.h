@@ -38,7 +38,7 @@ struct nest_columns {
 /* a loop outside pipelines with at most one iteration by a run-time count: a branch */
 bool nest_is_branch(const struct op *op);
 int nest_datapath(const struct op *op); /* number of the datapath; -1: the loop is not marked */
-/* Are words of a channel read outside of nests, such as run-time counts?  block: body of a process */
+/* Are words of a channel read outside of nests, such as run-time counts?  block: of a process */
 bool nests_read_channels(const struct block *block);
 /* Compares two nests and lists their numbers. false: they differ in something else, or one left
  * constant corresponds to two right ones. */

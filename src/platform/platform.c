@@ -629,8 +629,7 @@ struct operator_cost platform_scale(const struct platform *platform)
 }
 
 /* The table is for 32 bits; narrow floats compute as f32. */
-/* A divider has a stage and a row of subtractions for each bit of its quotient. */
-static bool divides(enum op_code code)
+bool operator_divides(enum op_code code)
 {
 	return code == OP_DIVSI || code == OP_DIVUI || code == OP_REMSI || code == OP_REMUI ||
 	        code == OP_FLOORDIVSI;
@@ -638,11 +637,11 @@ static bool divides(enum op_code code)
 
 struct operator_cost operator_of_width(struct operator_cost cost, enum op_code code, int width)
 {
-	int64_t rows = divides(code) ? width : 1;
-	int64_t all = divides(code) ? 32 * 32 : 32;
+	int64_t rows = operator_divides(code) ? width : 1;
+	int64_t all = operator_divides(code) ? 32 * 32 : 32;
 	cost.lut = (int)ceil_div(cost.lut * rows * width, all);
 	cost.ff = (int)ceil_div(cost.ff * rows * width, all);
-	cost.latency += divides(code) ? width - 32 : 0;
+	cost.latency += operator_divides(code) ? width - 32 : 0;
 	return cost;
 }
 

@@ -67,6 +67,9 @@ struct platform {
 const struct platform *platform_load(struct arena *arena, struct diag *diag, const char *name);
 /* lists the platforms, sorted; returns their number */
 int platform_names(struct arena *arena, const char *const **names);
+/* Is it a divider of integers?  It has a stage and a row of subtractions for each bit of the
+ * quotient. */
+bool operator_divides(enum op_code code);
 /* cost: an integer operator of 32 bits; returns the one of `width` bits */
 struct operator_cost operator_of_width(struct operator_cost cost, enum op_code code, int width);
 struct operator_cost platform_operator(

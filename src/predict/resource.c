@@ -1,5 +1,6 @@
 /* Estimates resources of processes: a pipelined loop with interval II needs ⌈operations / II⌉
  * instances of each kind of operator, and loops do not share them. */
+#include "base/number.h"
 #include "ir/channel_ends.h"
 #include "ir/narrow_product.h"
 #include "ir/datapath_sharing.h"
@@ -138,6 +139,21 @@ static struct operator_cost with_shared_parts(struct operator_cost cost, int64_t
 		.ff = (cost.ff + by - 1) / by };
 }
 
+/* Each row of a divider is as wide as the divisor, which a constant tells. */
+static struct operator_cost with_divisor(struct operator_cost cost, const struct op *op, int width)
+{
+	const struct op *by = op->operands == 2 ? op->operand[1]->def : NULL;
+	if (by && by->code == OP_BROADCAST)
+		by = by->operand[0]->def;
+	if (!operator_divides(op->code) || !by || by->code != OP_CONSTANT)
+		return cost;
+	int64_t bits = constant_bits(attr_integer_or(by, KEY_VALUE, INT64_MAX));
+	bits = bits < width ? bits : width;
+	cost.lut = (int)ceil_div(cost.lut * bits, width);
+	cost.ff = (int)ceil_div(cost.ff * bits, width);
+	return cost;
+}
+
 static int uses_in_block(const struct value *value)
 {
 	int uses = 0;
@@ -238,6 +254,8 @@ static void count_op(struct counting *c, const struct op *op)
 			        : 2 * INDEX_TERM_LUT };
 	if (scalar->kind == TYPE_INDEX)
 		cost = operator_of_width(cost, code, widest_index(op));
+	cost = with_divisor(
+	        cost, op, scalar->kind == TYPE_INDEX ? widest_index(op) : scalar->width);
 	c->sum = resources_add(c->sum, times(cost, more));
 }
 

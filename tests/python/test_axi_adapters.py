@@ -468,6 +468,7 @@ def test_keys_and_values_come_through_as_many_ports_as_there_are_adapters(core_b
         adapter: [states[name] for name, _, _ in ports if name in states]
         for adapter, ports in check_adapters(tmp_path / "design").items()
     }
+    assert riders.pop("m_shared_i64") == []
     assert sorted(map(len, riders.values())) == 28 * [1] + 3 * [2]
     assert re.findall(
         r"callee = @p\d+_load_engine(\d+)}", (tmp_path / "design" / "design.mlir").read_text()
