@@ -18,6 +18,7 @@ def inline(program: torch.export.ExportedProgram) -> None:
     while node := next((each for each in graph.nodes if _is_branch(each)), None):
         _inline(program.graph_module, graph, node)
     graph.eliminate_dead_code()
+    program.graph_module.delete_all_unused_submodules()
 
 
 def _is_branch(node) -> bool:

@@ -7,6 +7,7 @@ values.
 import torch
 
 from . import gather_rewrites
+from .narrow_integers import called
 
 # values that depend on the extents of an argument alone, with the number that fills them
 _FILLED = {
@@ -46,7 +47,8 @@ def fold_constants(program: torch.export.ExportedProgram) -> None:
         users = [
             user
             for user in node.users
-            if user not in values and (user.op == "call_function" or node in of_nothing)
+            if user not in values
+            and (user.op == "call_function" or node in of_nothing or _is_filled_bytes(value))
         ]
         if node.op == "call_function" and users and isinstance(value, torch.Tensor):
             for (
@@ -178,6 +180,34 @@ def _arange_node(graph, node, value: torch.Tensor, step: int):
     return fresh
 
 
+def _is_filled(value: torch.Tensor) -> bool:
+    return value.numel() > 0 and bool((value == value.flatten()[0]).all())
+
+
+def _is_filled_bytes(value) -> bool:
+    is_bytes = isinstance(value, torch.Tensor) and value.dtype == torch.uint8
+    return is_bytes and value.ndim > 0 and _is_filled(value)
+
+
+def _full_node(graph, node, value: torch.Tensor):
+    """A node of equal elements. torch-mlir does not cast such a constant to unsigned bytes: these
+    are computed from counters.
+    """
+    number, shape = value.flatten()[0].item(), list(value.shape)
+    options = {"dtype": value.dtype, "device": torch.device("cpu"), "pin_memory": False}
+    if node.meta["val"].dtype != torch.uint8:
+        return graph.call_function(torch.ops.aten.full.default, (shape, number), options)
+    fresh = called(graph, torch.ops.aten.arange.start_step, (0, value.numel(), 1), options, node)
+    for target, argument in (
+        (torch.ops.aten.mul.Scalar, 0),
+        (torch.ops.aten.add.Scalar, number),
+        (torch.ops.aten.reshape.default, shape),
+    ):
+        with graph.inserting_after(fresh):
+            fresh = called(graph, target, (fresh, argument), {}, node)
+    return fresh
+
+
 def _constant(graph, module, node, value: torch.Tensor):
     """A node with that value: `full` if all elements are equal, `arange` if evenly spaced, else a
     tensor attribute. Types that torch-mlir cannot read as constants are cast from others.
@@ -186,12 +216,8 @@ def _constant(graph, module, node, value: torch.Tensor):
     value = value.to(_READABLE.get(dtype, dtype))
     with graph.inserting_after(node):
         step = _step(value)
-        if value.ndim and value.numel() and bool((value == value.flatten()[0]).all()):
-            fresh = graph.call_function(
-                torch.ops.aten.full.default,
-                (list(value.shape), value.flatten()[0].item()),
-                {"dtype": value.dtype, "device": torch.device("cpu"), "pin_memory": False},
-            )
+        if value.ndim and _is_filled(value):
+            fresh = _full_node(graph, node, value)
         elif step:
             fresh = _arange_node(graph, node, value, step)
         else:

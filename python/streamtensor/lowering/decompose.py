@@ -19,6 +19,7 @@ from . import (
     recurrences,
     sort_scatter_decompositions,
     spatial_decompositions,
+    special_functions,
 )
 from .narrow_integers import called
 
@@ -37,6 +38,7 @@ def table() -> dict:
         **elementwise_decompositions.table(),
         **number_decompositions.table(),
         **spatial_decompositions.table(),
+        **special_functions.table(),
         **sort_scatter_decompositions.table(),
         **recurrences.table(),
         torch.ops.aten.cumsum.default: _cumsum,

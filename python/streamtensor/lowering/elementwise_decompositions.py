@@ -33,6 +33,7 @@ def table() -> dict:
         for op, function in (
             (_aten.exp2.default, lambda x: torch.pow(2.0, x)),
             (_aten.logaddexp.default, _logaddexp),
+            (_aten.logaddexp2.default, _logaddexp2),
             (_aten.erfc.default, _erfc),
             (_aten.hypot.default, _hypot),
             (_aten.copysign.Tensor, _copysign),
@@ -40,7 +41,9 @@ def table() -> dict:
         )
     }
     return found | {
+        _aten.elu.default: _elu,
         _aten._cdist_forward.default: _cdist,
+        _aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
         _aten._neg_view.default: torch.neg,
         _aten.fft_fftshift.default: lambda x, dim=None: _rolled(x, dim, 0),
         _aten.fft_ifftshift.default: lambda x, dim=None: _rolled(x, dim, 1),
@@ -68,6 +71,18 @@ def _logaddexp(x, y):
     return torch.where(
         x == y, x + math.log(2), torch.maximum(x, y) + torch.log1p(torch.exp(-torch.abs(x - y)))
     )
+
+
+def _logaddexp2(x, y):
+    lower = torch.log1p(torch.pow(2.0, -torch.abs(x - y))) / math.log(2)
+    return torch.where(x == y, x + 1, torch.maximum(x, y) + lower)
+
+
+def _elu(x, alpha=1, scale=1, input_scale=1):
+    below = torch.expm1(x if input_scale == 1 else x * input_scale)
+    factor = alpha * scale
+    below = below if factor == 1 else below * factor
+    return torch.where(x > 0, x if scale == 1 else x * scale, below)
 
 
 def _hypot(x, y):

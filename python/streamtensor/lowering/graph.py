@@ -32,7 +32,6 @@ from . import (
     constant_folding,
     decompose,
     filled_tensors,
-    integer_results,
     layer_names,
     narrow_integers,
     repeated_steps,
@@ -248,7 +247,7 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
             constant_folding.fold_constants(program)
             _check_types(program)
             layers = _locate(program)
-            types = integer_results.keep(program)
+            types = narrow_integers.keep_results(program)
             lowered = torch_lowering.lower(program)
             _check_repeatable(program, lowered)
             return program, lowered, form, written, types, layers
@@ -498,7 +497,7 @@ def _signatures(ports: Sequence[Port], types, elements: dict[str, torch.dtype]) 
                 f"accepted are static tensors of {', '.join(ELEMENTS)}",
             )
         stored = (
-            kind if kind != torch.float64 else integer_results.STORED.get(element, torch.float32)
+            kind if kind != torch.float64 else narrow_integers.STORED.get(element, torch.float32)
         )
         signatures.append(Signature(port, tuple(map(int, extents)), kind, stored))
     return signatures

@@ -5,6 +5,9 @@ on some of them, and reads unsigned ones as signed.
 
 The bits are the same, because wrapping to fewer bits commutes with sums and products, and no other
 operation leaves 32 bits.
+
+Integers that a module returns as f64 stay integers: a design computes f64 as f32, and its caller
+converts them.
 """
 
 import operator
@@ -26,6 +29,7 @@ _MOVING = {  # ops that only move elements, or convert them
 }
 CONVERSIONS = {_aten._to_copy.default, torch.ops.prims.convert_element_type.default}
 _JOINING = {_aten.cat, _aten.stack}
+_COMPOSED = {_aten.scatter_reduce, _aten.index_reduce}  # the mean divides a sum that has wrapped
 _GATHERS = {_aten.index, _aten.index_select, _aten.embedding}
 _OF_BOOLS = {  # ops on bools that torch-mlir has for numbers only
     getattr(_aten, name)
@@ -33,6 +37,18 @@ _OF_BOOLS = {  # ops on bools that torch-mlir has for numbers only
         "bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__ add mul maximum minimum max min "
         "amax amin sort topk prod cumsum flip lt le gt ge"
     ).split()
+}
+# of an integer that is returned as f64, its type in the design, by its name in MLIR
+STORED = {"i64": torch.int64, "i32": torch.int32}
+_VIEWS = {
+    _aten.view.default,
+    _aten.permute.default,
+    _aten.expand.default,
+    _aten.unsqueeze.default,
+    _aten.squeeze.dims,
+    _aten.slice.Tensor,
+    _aten.select.int,
+    _aten.clone.default,
 }
 _WITH_NUMBERS = ("Scalar", "Scalar_Tensor")
 
@@ -59,7 +75,9 @@ def _tensors(node) -> list[torch.Tensor]:
 
 def _is_narrow(node) -> bool:
     packet, types = node.target.overloadpacket, {each.dtype for each in _tensors(node)}
-    if node.target._schema.is_mutable or node.target.namespace != "aten" or packet in _MOVING:
+    if node.target._schema.is_mutable or node.target.namespace != "aten":
+        return False
+    if packet in _MOVING or packet in _COMPOSED:
         return False
     if types & set(_NARROW):
         return node.all_input_nodes != [] and not _reads_memory(node)
@@ -197,3 +215,34 @@ def _replace(graph, node, fresh) -> None:
             fresh = _cast(graph, fresh, dtype, node)
     node.replace_all_uses_with(fresh)
     graph.erase_node(node)
+
+
+def keep_results(program) -> list[torch.dtype]:
+    """Takes the conversions to f64 off the program's results; returns the types that the results
+    had.
+    """
+    output = program.graph.output_node()
+    nodes = output.args[0]
+    types = [node.meta["val"].dtype for node in nodes]
+    with program.graph.inserting_before(output):
+        output.args = (tuple(_unconverted(node) or node for node in nodes),)
+    for node, spec in zip(output.args[0], program.graph_signature.output_specs):
+        spec.arg = type(spec.arg)(name=node.name)
+    program.graph.eliminate_dead_code()
+    return types
+
+
+def _unconverted(node):
+    """The same numbers as integers, if the node converts integers to f64; else None."""
+    if node.meta["val"].dtype != torch.float64 or not node.args:
+        return None
+    source = node.args[0]
+    if node.target in CONVERSIONS:
+        return source if source.meta["val"].dtype in STORED.values() else None
+    inner = _unconverted(source) if node.target in _VIEWS else None
+    if inner is None:
+        return None
+    moved = node.graph.node_copy(node, lambda each: inner if each is source else each)
+    moved.meta["val"] = node.meta["val"].to(inner.meta["val"].dtype)
+    moved.meta.pop("tensor_meta", None)  # says the same of the type f64
+    return moved

@@ -103,10 +103,12 @@ def rounded_once(found: dict) -> dict:
     rows = dict(found)
     for name in dir(_aten):
         packet = getattr(_aten, name)
-        if not isinstance(packet, torch._ops.OpOverloadPacket) or name in _EXACT_IN_HALVES:
+        if not isinstance(packet, torch._ops.OpOverloadPacket):
             continue
         for overload in packet.overloads():
             op = getattr(packet, overload)
+            if name in _EXACT_IN_HALVES and overload != "decimals":
+                continue
             if overload != "out" and (
                 name in _WIDE or torch.Tag.pointwise in op.tags and not op._schema.is_mutable
             ):

@@ -1,14 +1,11 @@
 """Decomposes operators that torch-mlir leaves without a lowering: products with sums, norms,
-diagonals, scatters with a reduction, bags of embeddings, histograms, rounding to integers and back,
-special functions.
+diagonals, scatters with a reduction, bags of embeddings, histograms, rounding to integers and back.
 """
 
 import math
 
 import torch
 from torch._decomp import get_decompositions
-
-from .elementwise_decompositions import promoted
 
 _aten = torch.ops.aten
 _PYTORCHS = (  # PyTorch's own decompositions are what the compiler takes
@@ -60,14 +57,6 @@ def table() -> dict:
         ),
         _aten.fake_quantize_per_channel_affine_cachemask.default: _fake_quantized_by_channel,
         _aten._transformer_encoder_layer_fwd.default: _encoder_layer,
-        _aten.i0.default: promoted(None, _i0),
-        _aten.special_i0e.default: promoted(None, _i0e),
-        _aten.special_i1.default: promoted(None, _i1),
-        _aten.special_i1e.default: promoted(None, _i1e),
-        _aten.erfinv.default: promoted(None, _erfinv),
-        _aten.special_ndtri.default: promoted(None, lambda x: math.sqrt(2) * _erfinv(2 * x - 1)),
-        _aten.lgamma.default: promoted(None, _lgamma),
-        _aten.digamma.default: promoted(None, _digamma),
         **_quantized_decomposed(),
     }
 
@@ -379,190 +368,3 @@ def _encoder_layer(x, width, heads, qkv, qkv_bias, out, out_bias, gelu, norm_fir
         return x + perceptron(norm2(x))
     x = norm1(x + attention(x))
     return norm2(x + perceptron(x))
-
-
-def _chebyshev(x, factors):
-    """Clenshaw's recurrence, as in Cephes."""
-    b0 = b1 = b2 = torch.zeros((), dtype=x.dtype)
-    for factor in factors:
-        b0, b1, b2 = x * b0 - b1 + factor, b0, b1
-    return 0.5 * (b0 - b2)
-
-
-_I0_SMALL = (
-    -1.30002500998624804212e-8,
-    6.04699502254191894932e-8,
-    -2.67079385394061173391e-7,
-    1.11738753912010371815e-6,
-    -4.41673835845875056359e-6,
-    1.64484480707288970893e-5,
-    -5.75419501008210370398e-5,
-    1.88502885095841655729e-4,
-    -5.76375574538582365885e-4,
-    1.63947561694133579842e-3,
-    -4.32430999505057594430e-3,
-    1.05464603945949983183e-2,
-    -2.37374148058994688156e-2,
-    4.93052842396707084878e-2,
-    -9.49010970480476444210e-2,
-    1.71620901522208775349e-1,
-    -3.04682672343198398683e-1,
-    6.76795274409476084995e-1,
-)
-_I0_LARGE = (
-    3.39623202570838634515e-9,
-    2.26666899049817806459e-8,
-    2.04891858946906374183e-7,
-    2.89137052083475648297e-6,
-    6.88975834691682398426e-5,
-    3.36911647825569408990e-3,
-    8.04490411014108831608e-1,
-)
-_I1_SMALL = (
-    9.38153738649577178388e-9,
-    -4.44505912879632808065e-8,
-    2.00329475355213526229e-7,
-    -8.56872026469545474066e-7,
-    3.47025130813767847674e-6,
-    -1.32731636560394358279e-5,
-    4.78156510755005422638e-5,
-    -1.61760815825896745588e-4,
-    5.12285956168575772895e-4,
-    -1.51357245063125314899e-3,
-    4.15642294431288815669e-3,
-    -1.05640848946261981558e-2,
-    2.47264490306265168283e-2,
-    -5.29459812080949914269e-2,
-    1.02643658689847095384e-1,
-    -1.76416518357834055153e-1,
-    2.52587186443633654823e-1,
-)
-_I1_LARGE = (
-    -3.83538038596423702205e-9,
-    -2.63146884688951950684e-8,
-    -2.51223623787020892529e-7,
-    -3.88256480887769039346e-6,
-    -1.10588938762623716291e-4,
-    -9.76109749136146840777e-3,
-    7.78576235018280120474e-1,
-)
-
-
-def _scaled_bessel(x, near_factors, far_factors, is_odd):
-    """exp(-|x|) times a modified Bessel function, of |x|."""
-    size = torch.abs(x)
-    far = torch.maximum(size, torch.full((), 8.0, dtype=x.dtype))
-    near = torch.minimum(size, torch.full((), 8.0, dtype=x.dtype))
-    found = _chebyshev(near / 2 - 2, near_factors)
-    return torch.where(
-        size <= 8,
-        found * near if is_odd else found,
-        _chebyshev(32 / far - 2, far_factors) / torch.sqrt(far),
-    )
-
-
-def _i0e(x):
-    return _scaled_bessel(x, _I0_SMALL, _I0_LARGE, False)
-
-
-def _i0(x):
-    return torch.exp(torch.abs(x)) * _i0e(x)
-
-
-def _i1e(x):
-    found = _scaled_bessel(x, _I1_SMALL, _I1_LARGE, True)
-    return torch.where(x < 0, -found, found)
-
-
-def _i1(x):
-    return torch.exp(torch.abs(x)) * _i1e(x)
-
-
-def _polynomial(x, *factors):
-    found = factors[0]
-    for factor in factors[1:]:
-        found = found * x + factor
-    return found
-
-
-def _erfinv(x):
-    """Giles' polynomials."""
-    w = -torch.log((1 - x) * (1 + x))
-    near = w - 2.5
-    far = torch.sqrt(torch.maximum(w, torch.full((), 5.0, dtype=x.dtype))) - 3
-    found = x * torch.where(
-        w < 5,
-        _polynomial(
-            near,
-            2.81022636e-08,
-            3.43273939e-07,
-            -3.5233877e-06,
-            -4.39150654e-06,
-            0.00021858087,
-            -0.00125372503,
-            -0.00417768164,
-            0.246640727,
-            1.50140941,
-        ),
-        _polynomial(
-            far,
-            -0.000200214257,
-            0.000100950558,
-            0.00134934322,
-            -0.00367342844,
-            0.00573950773,
-            -0.0076224613,
-            0.00943887047,
-            1.00167406,
-            2.83297682,
-        ),
-    )
-    infinite = torch.where(x > 0, math.inf, -math.inf)
-    found = torch.where(torch.abs(x) == 1, infinite, found)
-    return torch.where(torch.abs(x) > 1, math.nan, found)
-
-
-def _above_half(x):
-    """The argument reflected to at least 1/2, and whether it was."""
-    below = x < 0.5
-    return torch.where(below, 1 - x, x), below
-
-
-def _lgamma_above_half(x):
-    """Shifted to at least 8 by products, then Stirling's series."""
-    shifted, product = x, torch.ones((), dtype=x.dtype)
-    for _ in range(8):
-        small = shifted < 8
-        product = torch.where(small, product * shifted, product)
-        shifted = torch.where(small, shifted + 1, shifted)
-    r = 1 / shifted
-    rest = r * _polynomial(r * r, 1 / 1260, -1 / 360, 1 / 12)
-    found = (shifted - 0.5) * torch.log(shifted) - shifted + 0.5 * math.log(2 * math.pi) + rest
-    return torch.where(shifted == math.inf, shifted, found - torch.log(product))
-
-
-def _lgamma(x):
-    above, below = _above_half(x)
-    found = _lgamma_above_half(above)
-    part = torch.abs(x) - torch.floor(torch.abs(x))
-    sine = torch.sin(math.pi * torch.minimum(part, 1 - part))
-    reflected = math.log(math.pi) - torch.log(sine) - found
-    pole = (x <= 0) & (torch.floor(x) == x)
-    return torch.where(pole, math.inf, torch.where(below, reflected, found))
-
-
-def _digamma(x):
-    above, below = _above_half(x)
-    shifted, total = above, torch.zeros((), dtype=x.dtype)
-    for _ in range(8):
-        small = shifted < 8
-        total = torch.where(small, total - 1 / shifted, total)
-        shifted = torch.where(small, shifted + 1, shifted)
-    r = 1 / shifted
-    rest = r * r * _polynomial(r * r, 1 / 252, -1 / 120, 1 / 12)
-    found = total + torch.log(shifted) - 0.5 * r - rest
-    part = x - torch.floor(x)
-    reflected = found - math.pi / torch.tan(math.pi * part)
-    found = torch.where(below, reflected, found)
-    found = torch.where((x < 0) & (part == 0), math.nan, found)
-    return torch.where(x == 0, torch.where(1 / x < 0, math.inf, -math.inf), found)
