@@ -771,6 +771,37 @@ static void join_least(struct bundling *b)
 		;
 }
 
+static bool is_last_result(const struct bundled *port)
+{
+	return port->write && is_full_word_port(port) && !port->layered;
+}
+
+static int least_loader(const struct bundling *b, int engine_port)
+{
+	int least = engine_port;
+	for (int i = engine_port; i < b->ports; i++)
+		if (words_of_adapter(b, i) < words_of_adapter(b, least))
+			least = i;
+	return least;
+}
+
+/* Where nothing else is short of adapters, results that are written after the last layer use those
+ * of the loaders with least to do, and all other ports stay where they have joined. */
+static void join_last_results(struct bundling *b, int engine_port)
+{
+	int excess = count_adapters(b) - b->platform->ports;
+	int results = 0;
+	for (int i = 0; i < engine_port; i++)
+		results += b->port[i].bundle == i && is_last_result(&b->port[i]);
+	if (b->run_time_tiles || excess > results)
+		return;
+	for (int i = 0; i < engine_port && excess > 0; i++)
+		if (b->port[i].bundle == i && is_last_result(&b->port[i])) {
+			move_bundle(b, i, least_loader(b, engine_port));
+			excess--;
+		}
+}
+
 /* engine_port: the first port of the engine's loaders, which are the last ports; the number of
  * ports: there is no engine. */
 static void bundle_ports(struct bundling *b, int engine_port)
@@ -778,8 +809,10 @@ static void bundle_ports(struct bundling *b, int engine_port)
 	describe_ports(b);
 	join_narrow(b);
 	move_to_narrow_adapter(b, engine_port);
-	if (engine_port < b->ports)
+	if (engine_port < b->ports) {
 		join_wide(b);
+		join_last_results(b, engine_port);
+	}
 	if (engine_port < b->ports && (count_adapters(b) > b->platform->ports || b->run_time_tiles))
 		place_full_word_ports(b, engine_port);
 	if (engine_port >= b->ports)
