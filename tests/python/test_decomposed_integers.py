@@ -125,3 +125,25 @@ def test_a_design_is_the_network():
     made = decomposed_integers.applied(plain, (x,))
     with torch.no_grad(), streamtensor.compile(plain, (x,)) as design:
         assert torch.allclose(design(x), made(x), rtol=0, atol=1e-6)
+
+
+def test_ranges_found_at_run_time():
+    class Dynamic(nn.Module):
+        def forward(self, x):
+            found = []
+            for choose, eps, dtype in (
+                (_ops.choose_qparams, 1e-5, torch.uint8),
+                (_ops.choose_qparams_symmetric, 1e-5, torch.int8),
+                (_ops.choose_qparams, 1.0, torch.int8),
+            ):
+                form = *choose(x, *BYTES[dtype], eps, dtype), *BYTES[dtype], dtype
+                q = _ops.quantize_per_tensor(x, *form)
+                found += [q, _ops.dequantize_per_tensor(q, *form)]
+            return found
+
+    example = torch.linspace(0.5, 3, 12).reshape(3, 4)
+    with streamtensor.compile(exported(Dynamic(), example), (example,)) as design:
+        for x in (example, -example, X[0, 0, :3, :4]):
+            for found, expected in zip(design(x), Dynamic()(x)):
+                assert found.dtype == expected.dtype
+                assert torch.allclose(found.float(), expected.float(), rtol=1e-6, atol=1e-6)

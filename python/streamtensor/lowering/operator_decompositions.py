@@ -310,6 +310,8 @@ def _quantized_decomposed() -> dict:
         "dequantize_per_tensor": _dequantized,
         "quantize_per_channel": _quantized_by_channel,
         "dequantize_per_channel": _dequantized_by_channel,
+        "choose_qparams": _chosen_range,
+        "choose_qparams_symmetric": _chosen_symmetric_range,
     }
     return {
         getattr(getattr(library, name), overload): function
@@ -320,12 +322,30 @@ def _quantized_decomposed() -> dict:
     }
 
 
+def _chosen_range(x, low, high, eps, dtype):
+    """The scale and the zero point of the numbers between the least and the largest one."""
+    least = torch.clamp(x.float().amin(), max=0)
+    scale = (torch.clamp(x.float().amax(), min=0) - least) / float(high - low)
+    scale = torch.clamp(scale, min=eps).reshape(1)
+    zero = torch.clamp(low - torch.round(least / scale).to(torch.int32), low, high)
+    return scale.to(torch.float64), zero.to(torch.int64)
+
+
+def _chosen_symmetric_range(x, low, high, eps, dtype):
+    """The scale of the numbers up to the largest magnitude, and the middle of the integers."""
+    scale = x.float().abs().amax() / (float(high - low) / 2)
+    zero = torch.full((1,), 128 if dtype == torch.uint8 else 0)
+    return torch.clamp(scale, min=eps).reshape(1).to(torch.float64), zero
+
+
 def _quantized(x, scale, zero_point, low, high, dtype):
+    scale = scale.to(torch.float32) if isinstance(scale, torch.Tensor) else scale
     turned = torch.round(x.to(torch.float32) * (1 / scale)) + zero_point
     return torch.clamp(turned, low, high).to(dtype)
 
 
 def _dequantized(x, scale, zero_point, low, high, dtype, *, out_dtype=None):
+    scale = scale.to(torch.float32) if isinstance(scale, torch.Tensor) else scale
     return ((x.to(torch.float32) - zero_point) * scale).to(out_dtype or torch.float32)
 
 
