@@ -4,6 +4,9 @@ with 0, 1, …
 The rank of an element is the number of elements in front of it; sorting selects the element of each
 rank. All loops are static, as a stream design needs, and the comparisons of an element run in
 parallel where there is room.
+
+Many numbers are sorted by a network of stages, each of which compares elements at a fixed distance.
+A stage is a kernel, and all of them work at once, each behind the one before it.
 """
 
 import math
@@ -15,6 +18,8 @@ from .gather_rewrites import first_true, flat_index, nonnegative_index, select_m
 
 _aten = torch.ops.aten
 MAX_SORTED = 1024  # maximum number of elements that are compared with each other
+_BITS = 32  # of a number in a code; the lower ones hold its index
+_LOWEST, _PAD = -(1 << 31), (1 << 63) - 1
 
 
 def table() -> dict:
@@ -110,8 +115,8 @@ def _ranks(x, is_descending: bool):
     if count > MAX_SORTED:
         raise Error(
             f"the module sorts {count} numbers",
-            f"accepted are up to {MAX_SORTED} along the dim, each of which is compared with "
-            "each; max() and argmax() take any number",
+            f"accepted are up to {MAX_SORTED} along the dim, or more of at most 32 bits by sort() "
+            "and topk(); max() and argmax() take any number",
         )
     one, other = x.unsqueeze(-1), x.unsqueeze(-2)
     place = torch.arange(count)
@@ -131,6 +136,96 @@ def _select_ranks(x, ranks, wanted):
     return select_masked(x.unsqueeze(-2), mask), select_masked(place, mask)
 
 
+def _has_code(dtype) -> bool:
+    """Has the type an order of 32 bits?"""
+    return dtype.itemsize <= 4 and not dtype.is_complex
+
+
+def _network_sorted(x, wanted: int, is_descending: bool):
+    """The first `wanted` elements of the sorted last dim, and their indices.
+
+    Equal elements keep their order, NaN counts as the largest.
+    """
+    codes = _codes(x, is_descending)
+    width = _power_from(wanted)
+    missing = _power_from(x.shape[-1]) - x.shape[-1]
+    if missing:
+        codes = torch.cat((codes, torch.full((*x.shape[:-1], missing), _PAD)), -1)
+    found = _first(_sorted(codes.unflatten(-1, (-1, width))))[..., :wanted]
+    return _numbers(found, x.dtype, is_descending), found & ((1 << _BITS) - 1)
+
+
+def _power_from(count: int) -> int:
+    return 1 << math.ceil(math.log2(count)) if count > 1 else 1
+
+
+def _reordered(bits):
+    """Bits of a float as an integer in the order of the numbers, and the other way round."""
+    return torch.where(bits < 0, _LOWEST - bits, bits)
+
+
+def _codes(x, is_descending: bool):
+    if x.dtype.is_floating_point:
+        numbers = _reordered(x.float().view(torch.int32))
+        numbers = torch.where(x != x, torch.full((), -_LOWEST - 1, dtype=torch.int32), numbers)
+    else:
+        numbers = x.to(torch.int32)
+    numbers = -1 - numbers if is_descending else numbers
+    return numbers.to(torch.int64) * (1 << _BITS) + torch.arange(x.shape[-1])
+
+
+def _numbers(codes, dtype, is_descending: bool):
+    numbers = (codes >> _BITS).to(torch.int32)
+    numbers = -1 - numbers if is_descending else numbers
+    if dtype.is_floating_point:
+        numbers = _reordered(numbers).view(torch.float32)
+    return numbers.to(dtype)
+
+
+def _exchanged(codes, width: int, mirrored: bool):
+    """Of each two elements of `width`, half of it apart, or as far from both ends if `mirrored`,
+    the lesser one comes first."""
+    pairs = codes.reshape(*codes.shape[:-1], -1, 2, width // 2)
+    other = pairs.flip(-2, -1) if mirrored else pairs.flip(-2)
+    is_first = torch.arange(2).unsqueeze(-1) == 0
+    chosen = torch.where(is_first, torch.minimum(pairs, other), torch.maximum(pairs, other))
+    return chosen.reshape(codes.shape)
+
+
+def _merged(codes, width: int):
+    """Sorts parts of `width`, each of whose halves holds no number that belongs into the other, as
+    two sorted halves that were exchanged do."""
+    while width > 1:
+        codes = _exchanged(codes, width, False)
+        width //= 2
+    return codes
+
+
+def _sorted(codes):
+    width = 2
+    while width <= codes.shape[-1]:
+        codes = _merged(_exchanged(codes, width, True), width // 2)
+        width *= 2
+    return codes
+
+
+def _first(rows):
+    """The least ones of all sorted rows, as many as a row has: of two rows the lesser of each pair
+    from both ends are the least ones."""
+    while rows.shape[-2] > 1:
+        pairs = rows.unflatten(-2, (-1, 2))
+        kept = torch.minimum(pairs.select(-2, 0), pairs.select(-2, 1).flip(-1))
+        rows = _merged(kept, rows.shape[-1])
+    return rows.squeeze(-2)
+
+
+def _select_first(x, dim, is_descending, wanted: int):
+    if x.shape[dim] > MAX_SORTED and wanted and _has_code(x.dtype):
+        values, places = _network_sorted(x.movedim(dim, -1), wanted, is_descending)
+        return values.movedim(-1, dim), places.movedim(-1, dim)
+    return _select_sorted(x, dim, is_descending, torch.arange(wanted))
+
+
 def _select_sorted(x, dim, is_descending, wanted):
     moved = x.movedim(dim, -1)
     values, places = _select_ranks(moved, _ranks(moved, is_descending), wanted)
@@ -138,11 +233,11 @@ def _select_sorted(x, dim, is_descending, wanted):
 
 
 def _sort(x, dim=-1, descending=False):
-    return _select_sorted(x, dim, descending, torch.arange(x.shape[dim]))
+    return _select_first(x, dim, descending, x.shape[dim])
 
 
 def _topk(x, k, dim=-1, largest=True, sorted=True):
-    return _select_sorted(x, dim, largest, torch.arange(k))
+    return _select_first(x, dim, largest, k)
 
 
 def _kthvalue(x, k, dim=-1, keepdim=False):
