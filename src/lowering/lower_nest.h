@@ -24,4 +24,6 @@ void nest_send(
 
 /* --- share_numbers.c --- */
 void nest_share_numbers(struct block *block);
+/* What an iteration reads of what it has read or written before. */
+void nest_share_words(struct module *module, struct block *block);
 #endif

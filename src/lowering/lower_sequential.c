@@ -196,6 +196,7 @@ static void copy_body(struct lowered_nest *l)
 	ir_walk(l->op->region[0], clear_values, NULL);
 	copy_block(l, l->op->region[0]);
 	nest_share_numbers(p->entry);
+	nest_share_words(p->module, p->entry);
 	sequential_schedule(
 	        p->module, l->design->context->platform, before ? before->next : p->block->first);
 }

@@ -308,7 +308,7 @@ static struct timed_loop *time_loop(struct nest_timer *c, struct op *loop)
 /* What a nest reads of an array. */
 struct read_array {
 	const struct value *array;
-	struct resources copy;
+	struct nest_memory copy;
 	int64_t reads; /* in an iteration of a pipelined loop, at most */
 };
 
@@ -318,14 +318,12 @@ struct read_arrays {
 	VEC(struct read_array) arrays;
 };
 
-static struct resources copy_of(const struct platform *platform, const struct value *array)
+static struct nest_memory copy_of(const struct platform *platform, const struct value *array)
 {
 	const struct type *type = array->type;
-	int64_t bits = type_bits(type->element);
 	int64_t words = type->shape[type->rank - 1];
-	struct resources one =
-	        storage_cost(storage_choose(bits, words, platform->die[0].uram > 0), bits, words);
-	return resources_times(one, type_elements(type) / words);
+	return sequential_array(type_bits(type->element), words, type_elements(type) / words,
+	        platform->die[0].uram > 0);
 }
 
 static void add_reads(struct read_arrays *found, const struct loop_body *body)
@@ -372,25 +370,65 @@ static int64_t find_copies(
 		int64_t reads = found.arrays.data[i].reads;
 		copies = reads > copies ? reads : copies;
 	}
+	int count = (int)found.arrays.count;
+	struct nest_memory *memory = ARENA_ARRAY(arena, struct nest_memory, count + 1);
 	for (; copies > 1; copies--) {
-		struct resources sum = { 0 };
-		for (size_t i = 0; i < found.arrays.count; i++) {
+		for (int i = 0; i < count; i++) {
 			const struct read_array *array = &found.arrays.data[i];
-			sum = resources_add(sum,
-			        resources_times(array->copy,
-			                copies < array->reads ? copies : array->reads));
+			memory[i] = sequential_copies(
+			        &array->copy, copies < array->reads ? copies : array->reads);
 		}
-		if (sequential_is_held(platform, sum))
+		if (sequential_is_held(platform, count, memory))
 			break;
 	}
 	return copies;
 }
 
-bool sequential_is_held(const struct platform *platform, struct resources arrays)
+struct nest_memory sequential_array(int64_t bits, int64_t words, int64_t banks, bool has_uram)
+{
+	struct resources bank = storage_cost(storage_choose(bits, words, has_uram), bits, words);
+	struct resources other = storage_cost(storage_choose(bits, words, false), bits, words);
+	return (struct nest_memory){ bank.lut * banks, bank.bram18 * banks, bank.uram * banks,
+		bank.uram ? other.bram18 * banks : 0 };
+}
+
+struct nest_memory sequential_copies(const struct nest_memory *array, int64_t copies)
+{
+	return (struct nest_memory){ array->lut * copies, array->bram18 * copies,
+		array->uram * copies, array->instead * copies };
+}
+
+/* The largest array whose place is not chosen; NULL: there is none. */
+static struct nest_memory *largest_left(int count, struct nest_memory *array)
+{
+	struct nest_memory *found = NULL;
+	for (int i = 0; i < count; i++)
+		if (array[i].uram && (!found || array[i].instead > found->instead))
+			found = &array[i];
+	return found;
+}
+
+/* As bind_storage does: each array takes the kind of which it uses the smaller share of what is
+ * left. */
+bool sequential_is_held(const struct platform *platform, int count, struct nest_memory *array)
 {
 	const struct resources *die = &platform->die[0];
-	return arrays.lut * 4 <= die->lut && arrays.bram18 * 10 <= die->bram18 * 9 &&
-	        arrays.uram * 20 <= die->uram * 19;
+	int64_t uram = die->uram * 19 / 20;
+	int64_t bram = die->bram18 * 9 / 10;
+	int64_t lut = die->lut / 4;
+	for (int i = 0; i < count; i++) {
+		lut -= array[i].lut;
+		bram -= array[i].bram18;
+	}
+	for (struct nest_memory *next; (next = largest_left(count, array)); next->uram = 0) {
+		bool moves = next->uram > uram ||
+		        (next->instead <= bram &&
+		                (double)next->instead * (double)uram <
+		                        (double)next->uram * (double)bram);
+		uram -= moves ? 0 : next->uram;
+		bram -= moves ? next->instead : 0;
+	}
+	return lut >= 0 && bram >= 0;
 }
 
 static bool bounds_follow(const struct timed_loop *timed, const struct value *counter)

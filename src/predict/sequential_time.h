@@ -4,6 +4,12 @@
 #define STC_SEQUENTIAL_TIME_H
 #include "predict/timing.h"
 
+/* What an array of a nest takes of a die. */
+struct nest_memory {
+	int64_t lut, bram18, uram;
+	int64_t instead; /* BRAM18 if it is not in URAM */
+};
+
 /* Iterations of the pipelined loop from a write of an element to a read of it, at least, by the
  * load's stream.distance; this much: none of them. */
 #define SEQUENTIAL_NEVER INT32_MAX
@@ -20,8 +26,10 @@ struct op *sequential_rows(const struct op *loop);
  * dependences and copies of its arrays allow, and records the cycles of each whole nest
  * (stream.cycles). */
 void sequential_schedule(struct module *module, const struct platform *platform, struct op *first);
-/* Do arrays of a nest that take so much fit on a die, with room for the rest? */
-bool sequential_is_held(const struct platform *platform, struct resources arrays);
+struct nest_memory sequential_array(int64_t bits, int64_t words, int64_t banks, bool has_uram);
+struct nest_memory sequential_copies(const struct nest_memory *array, int64_t copies);
+/* Do the arrays of a nest fit on a die, with room for the rest? Their uram becomes 0. */
+bool sequential_is_held(const struct platform *platform, int count, struct nest_memory *array);
 /* Reads of the array in a cycle of some pipelined loop below, at most. */
 int64_t sequential_reads(struct arena *arena, const struct block *block, const struct value *array);
 

@@ -117,38 +117,66 @@ static bool is_fed_by(const struct raising *r, int reader, int group)
 	return false;
 }
 
-/* Does a value of the one group reach the other through statements outside both? */
-static bool has_detour(const struct raising *r, int from, int to)
+/* Marks what reads a value of the group, or of what reads it, and so on. */
+static bool *fed_by(const struct raising *r, int group)
 {
-	bool *reached = ARENA_ARRAY(r->arena, bool, r->instances);
-	bool any = true;
-	while (any) {
+	bool *fed = ARENA_ARRAY(r->arena, bool, r->instances);
+	for (bool any = true; any;) {
 		any = false;
 		for (int i = 0; i < r->instances; i++) {
-			int own = raise_group_of(r, i);
-			bool fed = own != from && own != to && is_fed_by(r, i, from);
-			for (int w = 0; !fed && own != from && w < r->instances; w++)
-				fed = reached[w] && reads_value(r, i, w);
-			if (fed && own == to)
-				return true;
-			any = any || (fed && !reached[i]);
-			reached[i] = reached[i] || fed;
+			bool reads = !fed[i] && raise_group_of(r, i) != group;
+			bool found = reads && is_fed_by(r, i, group);
+			for (int w = 0; reads && !found && w < r->instances; w++)
+				found = fed[w] && reads_value(r, i, w);
+			fed[i] = fed[i] || found;
+			any = any || found;
 		}
 	}
-	return false;
+	return fed;
+}
+
+/* Marks the group, and what its values go through, and back to itself or to the other one. */
+static bool *feeders_of(const struct raising *r, int group)
+{
+	bool *feeds = ARENA_ARRAY(r->arena, bool, r->instances);
+	for (int i = 0; i < r->instances; i++)
+		feeds[i] = raise_group_of(r, i) == group;
+	for (bool any = true; any;) {
+		any = false;
+		for (int w = 0; w < r->instances; w++)
+			for (int i = 0; !feeds[w] && i < r->instances; i++)
+				if (feeds[i] && reads_value(r, i, w))
+					any = feeds[w] = true;
+	}
+	return feeds;
+}
+
+/* Marks both groups and the statements through which values of the one reach the other. NULL: they
+ * do not, or these statements are better kernels, or in another group. */
+static bool *chain_of(const struct raising *r, int from, int to)
+{
+	const bool *fed = fed_by(r, from);
+	bool *marked = feeders_of(r, to);
+	bool any = false;
+	for (int i = 0; i < r->instances; i++) {
+		int own = raise_group_of(r, i);
+		bool between = marked[i] && fed[i] && own != from && own != to;
+		if (between && (own >= 0 || raise_has_reduction(r, i)))
+			return NULL;
+		any = any || (fed[i] && own == to);
+		marked[i] = own == from || own == to || between;
+	}
+	return any ? marked : NULL;
 }
 
 bool raise_chain(struct raising *r)
 {
-	for (int i = 0; i < r->readers; i++)
-		for (int g = 0; g < (int)r->groups.count; g++) {
-			int own = raise_group_of(r, i);
-			if (own < 0 || own == g || !is_fed_by(r, i, g) || has_detour(r, g, own))
+	int groups = (int)r->groups.count;
+	for (int from = 0; from < groups; from++)
+		for (int to = 0; to < groups; to++) {
+			const bool *marked = from == to ? NULL : chain_of(r, from, to);
+			if (!marked)
 				continue;
-			bool *marked = ARENA_ARRAY(r->arena, bool, r->instances);
-			for (int k = 0; k < r->instances; k++)
-				marked[k] =
-				        raise_group_of(r, k) == own || raise_group_of(r, k) == g;
 			raise_join(r, marked);
 			return true;
 		}

@@ -36,7 +36,7 @@ struct lane_choice {
 /* Statements that run in the loops of a leaf, and what they access. */
 struct leaf_accesses {
 	struct arena *arena;
-	VEC(const struct poly_access *) reads;
+	VEC(const struct poly_access *) reads; /* whose words are not those of writes before */
 	VEC(const struct poly_access *) all;
 };
 
@@ -87,15 +87,30 @@ static bool same_element(const struct poly_access *a, const struct poly_access *
 	        !memcmp(a->subscript, b->subscript, sizeof a->subscript);
 }
 
+/* Is the word one that the iteration has written before it reads it?  It comes from there. */
+static bool is_forwarded(const struct raising *r, const struct poly_leaf *first,
+        const struct poly_leaf *reader, const struct poly_access *read)
+{
+	bool forwarded = false;
+	for (; first != reader; first = first->next) {
+		const struct poly_access *write = &r->program.statement[first->statement].write;
+		if (write->array == read->array)
+			forwarded = same_element(write, read);
+	}
+	return forwarded;
+}
+
 static struct leaf_accesses accesses_of(const struct raising *r, const struct poly_leaf *leaf)
 {
 	struct leaf_accesses found = { .arena = r->arena };
+	const struct poly_leaf *first = leaf;
 	for (; leaf; leaf = leaf->next) {
 		const struct poly_statement *statement = &r->program.statement[leaf->statement];
 		VEC_PUSH(r->arena, &found.all, &statement->write);
 		for (int j = 0; j < statement->reads; j++) {
 			VEC_PUSH(r->arena, &found.all, &statement->read[j]);
-			VEC_PUSH(r->arena, &found.reads, &statement->read[j]);
+			if (!is_forwarded(r, first, leaf, &statement->read[j]))
+				VEC_PUSH(r->arena, &found.reads, &statement->read[j]);
 		}
 	}
 	return found;
@@ -160,7 +175,7 @@ static bool may_widen(const int64_t *banks, int rank, int dim)
 	return false;
 }
 
-static struct resources array_cost(
+static struct nest_memory array_cost(
         const struct raising *r, const struct raise_group *group, int array)
 {
 	const struct region_array *of = &r->region->arrays.data[array];
@@ -178,17 +193,16 @@ static struct resources array_cost(
 		margins = margins || around || may_widen(group->banks[array], of->rank, d);
 	}
 	words += margins ? words / 8 : 0; /* that reach farther */
-	struct resources bank = storage_cost(storage_choose(bits, words, uram), bits, words);
-	return resources_times(
-	        (struct resources){ .lut = bank.lut, .bram18 = bank.bram18, .uram = bank.uram },
-	        banks);
+	return sequential_array(bits, words, banks, uram);
 }
 
 /* A bank gives a word a cycle. Copies of an array for which there is room, at most, if those that
  * are read less have fewer; 0: the arrays do not fit. */
 static int64_t copies_held(const struct raising *r, const struct raise_group *group)
 {
-	struct resources *cost = ARENA_ARRAY(r->arena, struct resources, r->program.arrays + 1);
+	struct nest_memory *cost = ARENA_ARRAY(r->arena, struct nest_memory, r->program.arrays + 1);
+	struct nest_memory *memory =
+	        ARENA_ARRAY(r->arena, struct nest_memory, r->program.arrays + 1);
 	int64_t copies = 1;
 	for (int a = 0; a < r->program.arrays; a++) {
 		if (group->words[a])
@@ -196,12 +210,10 @@ static int64_t copies_held(const struct raising *r, const struct raise_group *gr
 		copies = group->words[a] > copies ? group->words[a] : copies;
 	}
 	for (; copies; copies--) {
-		struct resources sum = { 0 };
-		for (int a = 0; a < r->program.arrays; a++) {
-			int64_t own = group->words[a] < copies ? group->words[a] : copies;
-			sum = resources_add(sum, resources_times(cost[a], own));
-		}
-		if (sequential_is_held(r->options->platform, sum))
+		for (int a = 0; a < r->program.arrays; a++)
+			memory[a] = sequential_copies(
+			        &cost[a], group->words[a] < copies ? group->words[a] : copies);
+		if (sequential_is_held(r->options->platform, r->program.arrays, memory))
 			break;
 	}
 	return copies;
@@ -619,6 +631,42 @@ static double work_of(const struct poly_leaf *leaf)
 	return work;
 }
 
+/* Is there a node of the same operation in front? */
+static bool is_repeated(const struct body *body, int n)
+{
+	for (int k = 0; k < n; k++)
+		if (body->node[k].kind == NODE_OP && body->node[k].code == body->node[n].code &&
+		        body->node[k].type == body->node[n].type)
+			return true;
+	return false;
+}
+
+/* DSPs of an iteration of a statement; shared: each operation has one operator, whose parts take
+ * turns. */
+static int64_t dsp_of(const struct raising *r, int statement, bool shared)
+{
+	const struct body *body = &r->region->statements.data[statement].body;
+	int64_t dsp = 0;
+	for (int n = 0; n < body->count; n++) {
+		if (body->node[n].kind != NODE_OP || (shared && is_repeated(body, n)))
+			continue;
+		struct operator_cost cost = platform_operator(
+		        r->options->platform, body->node[n].code, body->node[n].type);
+		int64_t parts = cost.parts < SCALAR_INTERVAL ? cost.parts : SCALAR_INTERVAL;
+		dsp += shared && parts > 1 ? (cost.dsp + parts - 1) / parts : cost.dsp;
+	}
+	return dsp;
+}
+
+/* Operators that the iterations of a leaf take in all, about. */
+static double weight_of(const struct raising *r, const struct poly_leaf *leaf)
+{
+	double each = 0;
+	for (const struct poly_leaf *part = leaf; part; part = part->next)
+		each += 1 + (double)dsp_of(r, part->statement, false);
+	return each * work_of(leaf);
+}
+
 /* The part of the box around a leaf that is iterations of its statement, at most 1. */
 static double share_of_box(const struct raising *r, const struct poly_leaf *leaf)
 {
@@ -768,10 +816,27 @@ static double cycles_of_words(const struct raising *r, const struct raise_group 
 	return cycles;
 }
 
-/* Chooses the lanes of all leaves: of that of most work, the first, the n-th fastest choice.
- * Returns about how many cycles they take. */
+/* The leaf of most work, or of most operators, whose lanes are not chosen. */
+static int next_leaf(
+        const struct raising *r, const struct poly_schedule *schedule, const bool *done, bool work)
+{
+	int most = -1;
+	double least = 0;
+	for (int i = 0; i < schedule->leaves; i++) {
+		const struct poly_leaf *leaf = schedule->leaf[i];
+		double own = work ? work_of(leaf) : weight_of(r, leaf);
+		if (done[i] || (most >= 0 && own <= least))
+			continue;
+		most = i;
+		least = own;
+	}
+	return most;
+}
+
+/* Chooses the lanes of all leaves: of the first one the n-th fastest choice; even numbers begin
+ * with most work, odd ones with most operators. Returns about how many cycles they take. */
 static struct chosen_lanes choose_with(
-        struct raising *r, struct raise_group *group, struct poly_schedule *schedule, int nth)
+        struct raising *r, struct raise_group *group, struct poly_schedule *schedule, int number)
 {
 	bool *done = ARENA_ARRAY(r->arena, bool, schedule->leaves);
 	struct chosen_lanes chosen = { .longest = 0 };
@@ -780,14 +845,9 @@ static struct chosen_lanes choose_with(
 		chosen.units =
 		        with_lanes(r, &chosen.units, schedule->leaf[i], &(struct lane_choice){ 0 });
 	for (int n = 0; n < schedule->leaves; n++) {
-		int most = -1;
-		for (int i = 0; i < schedule->leaves; i++)
-			if (!done[i] &&
-			        (most < 0 ||
-			                work_of(schedule->leaf[i]) > work_of(schedule->leaf[most])))
-				most = i;
-		done[most] = true;
-		choose_lanes(r, group, schedule->leaf[most], n ? 0 : nth, &chosen);
+		int next = next_leaf(r, schedule, done, number % 2 == 0);
+		done[next] = true;
+		choose_lanes(r, group, schedule->leaf[next], n ? 0 : number / 2, &chosen);
 	}
 	widen_rows(r, group);
 	chosen.sum += cycles_of_words(r, group);
@@ -802,57 +862,50 @@ static void choose_all(struct raising *r, struct raise_group *group, struct poly
 	group->words = most_words(r, group, schedule);
 	for (int i = 0; i < schedule->leaves; i++)
 		before[i] = *schedule->leaf[i];
-	for (int nth = 0; nth <= CHOICES_KEPT; nth++) {
-		bool last = nth == CHOICES_KEPT;
+	for (int number = 0; number <= 2 * CHOICES_KEPT; number++) {
+		bool last = number == 2 * CHOICES_KEPT;
 		for (int i = 0; i < schedule->leaves; i++)
 			*schedule->leaf[i] = before[i];
-		struct chosen_lanes chosen = choose_with(r, group, schedule, last ? best : nth);
+		struct chosen_lanes chosen = choose_with(r, group, schedule, last ? best : number);
 		group->used_dsp = cost_of(r, &chosen.units).dsp;
-		if (!last && chosen.sum < (nth ? 1 - OTHER_SHARE : 1) * least) {
-			best = nth;
+		if (!last && chosen.sum < (number ? 1 - OTHER_SHARE : 1) * least) {
+			best = number;
 			least = chosen.sum;
 		}
 	}
 	find_extents(r, group, schedule);
 }
 
-/* Is there a node of the same operation in front? */
-static bool is_repeated(const struct body *body, int n)
+/* DSPs of an iteration of what a group runs at once: loop nests, of which one is at a time. */
+static int64_t least_dsp(const struct raising *r, int group)
 {
-	for (int k = 0; k < n; k++)
-		if (body->node[k].kind == NODE_OP && body->node[k].code == body->node[n].code &&
-		        body->node[k].type == body->node[n].type)
-			return true;
-	return false;
+	int64_t most = 0;
+	for (int i = 0; i < r->readers; i++) {
+		int64_t sum = 0;
+		for (int k = 0; k < r->readers; k++)
+			if (r->live[k] && raise_group_of(r, k) == group &&
+			        raise_statement(r, k)->position[0] ==
+			                raise_statement(r, i)->position[0])
+				sum += dsp_of(
+				        r, r->instance[k].statement, !raise_statement(r, k)->dims);
+		most = sum > most ? sum : most;
+	}
+	return most;
 }
 
-/* DSPs of an iteration of a statement; shared: each operation has one operator. */
-static int64_t dsp_of(const struct raising *r, int statement, bool shared)
-{
-	const struct body *body = &r->region->statements.data[statement].body;
-	int64_t dsp = 0;
-	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP && !(shared && is_repeated(body, n)))
-			dsp += platform_operator(
-			        r->options->platform, body->node[n].code, body->node[n].type)
-			               .dsp;
-	return dsp;
-}
-
-/* DSPs of a group. Each statement of the function first has those of one iteration. The rest is
- * divided by the square root of the work: so the sum of the times of what runs one after the other
- * is least. */
+/* DSPs of a group. Each statement outside first has those of one iteration, and so has the group.
+ * The rest is divided by the square root of the work: so the sum of the times of what runs one
+ * after the other is least. */
 static int64_t share_of(const struct raising *r, int group)
 {
 	double all = 0;
 	double own = 0;
-	int64_t left = r->options->dsp;
-	int64_t least = 0;
+	int64_t least = least_dsp(r, group);
+	int64_t left = r->options->dsp - least;
 	for (int i = 0; i < r->readers; i++) {
 		int statement = r->instance[i].statement;
 		bool scalar = !raise_statement(r, i)->dims;
 		int64_t dsp = dsp_of(r, statement, scalar);
-		dsp = scalar ? (dsp + 1) / 2 : dsp; /* about as many join others */
 		double work = (double)dsp;
 		for (int d = 0; d < raise_statement(r, i)->dims; d++)
 			work *= (double)(r->flow[i].high[d] - r->flow[i].low[d] + 1);
@@ -861,8 +914,7 @@ static int64_t share_of(const struct raising *r, int group)
 		bool inside = r->group[statement] == group;
 		all += inside ? 0 : sqrt(work);
 		own += inside ? work : 0;
-		least += inside ? dsp : 0;
-		left -= dsp;
+		left -= inside ? 0 : dsp;
 	}
 	if (!all)
 		return r->options->dsp;
