@@ -16,6 +16,7 @@
 #include "folding/fold_memory.h"
 #include "folding/fold_rates.h"
 #include "folding/folding_passes.h"
+#include "folding/split_stage.h"
 #include "fusion/fuse.h"
 #include "ir/workload.h"
 #include "schedule/recorded_choices.h"
@@ -73,7 +74,7 @@ static void set_window(const struct folded_kernel *folded, struct fold_stage *st
 	double rows = (double)stride_of_window(folded, folded->tap[0]);
 	double columns = (double)stride_of_window(folded, folded->tap[1]);
 	stage->between = 1 - 1 / rows;
-	stage->late = stage->apart ? 0 : columns - 1;
+	stage->late = columns - 1;
 	for (int l = 0; l < kernel->loops; l++)
 		stage->late *= kernel->loop[l].reduction || l == folded->channel
 		        ? 1
@@ -94,6 +95,7 @@ static struct fold_stage stage_of(
 		.dense = folded->dense };
 	for (int l = 0; l < kernel->loops; l++)
 		stage.points *= (double)kernel->loop[l].extent;
+	stage.places = (double)type_elements(folded->op->result[0]->type) / (double)stage.channels;
 	set_window(folded, &stage);
 	for (int j = 0; j < folded->op->operands && stage.products; j++)
 		stage.bits = type_bits(type_scalar(folded->op->operand[j]->type));
@@ -267,29 +269,52 @@ static int ports_of_dense(
 	return (int)(ports < platform->channels ? ports : platform->channels);
 }
 
-bool fold_convolutions(struct pass_context *context, struct module *module)
+/* Finds kernels and chooses their words. false: none of them is a convolution. */
+static bool choose_stages(const struct pass_context *context, struct module *module, bool splits,
+        struct folded_kernels *folded, struct fold_stage **stage)
 {
-	struct block *body = module_main(module)->region[0];
 	bool convolves = false;
-	forget_recorded_choices(module);
-	if (workload_of(module_main(module)) != WORKLOAD_NONE)
-		return true;
-	move_epilogues(module, body);
-	struct folded_kernels folded = find_folded_kernels(module, body);
-	struct fold_stage *stage =
-	        ARENA_ARRAY(module->arena, struct fold_stage, (size_t)folded.count + 1);
-	for (int i = 0; i < folded.count; i++) {
-		stage[i] = stage_of(context->platform, &folded.kernel[i]);
-		drop_taps(module, &folded.kernel[i], &stage[i]);
-		convolves = convolves || folded.kernel[i].slides;
+	*folded = find_folded_kernels(module, module_main(module)->region[0]);
+	*stage = ARENA_ARRAY(module->arena, struct fold_stage, (size_t)folded->count + 1);
+	for (int i = 0; i < folded->count; i++) {
+		(*stage)[i] = stage_of(context->platform, &folded->kernel[i]);
+		drop_taps(module, &folded->kernel[i], &(*stage)[i]);
+		(*stage)[i].splits = splits && stage_splits(&folded->kernel[i]);
+		convolves = convolves || folded->kernel[i].slides;
 	}
-	if (!convolves)
-		return true;
 	struct fold_budget budget = { .dsp = choice_resolve(
 		                              &context->choices, context->platform, CHOICE_DSP),
 		.port_bits = context->platform->port_bits,
-		.ports = ports_of_dense(context, stage, folded.count) };
-	choose_fold_rates(module->arena, stage, folded.count, budget);
+		.ports = ports_of_dense(context, *stage, folded->count) };
+	if (convolves)
+		choose_fold_rates(module->arena, *stage, folded->count, budget);
+	return convolves;
+}
+
+static bool split_stages(
+        struct module *module, const struct folded_kernels *folded, const struct fold_stage *stage)
+{
+	bool changed = false;
+	for (int i = 0; i < folded->count; i++) {
+		if (stage[i].parts > 1)
+			split_stage(module, &folded->kernel[i], stage[i].parts);
+		changed = changed || stage[i].parts > 1;
+	}
+	return changed;
+}
+
+bool fold_convolutions(struct pass_context *context, struct module *module)
+{
+	struct folded_kernels folded;
+	struct fold_stage *stage;
+	forget_recorded_choices(module);
+	if (workload_of(module_main(module)) != WORKLOAD_NONE)
+		return true;
+	move_epilogues(module, module_main(module)->region[0]);
+	if (!choose_stages(context, module, true, &folded, &stage))
+		return true;
+	if (split_stages(module, &folded, stage))
+		choose_stages(context, module, false, &folded, &stage);
 	choose_fold_memory(module->arena, context->platform, folded, stage,
 	        choice_resolve(&context->choices, context->platform, CHOICE_ON_CHIP));
 	for (int i = 0; i < folded.count; i++) {

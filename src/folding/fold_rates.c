@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define WIDTHS_MOST 66 /* divisors of an extent that each divide the next, and taps */
+#define PARTS_MOST 8   /* stages of a convolution; each has rows of the image of its own */
 
 /* The words that a stage may have. */
 struct fold_words {
@@ -27,10 +28,12 @@ static double cycles_of(const struct fold_stage *stage)
 	double cycles = stage->points / (double)(stage->pe * stage->simd);
 	int64_t wide = stage->unrolled ? stage->terms : stage->simd;
 	double words = stage->image / (double)(stage->apart ? stage->pe : wide);
-	if (stage->unrolled == 2)
-		cycles += stage->late;
+	if (stage->unrolled == 2 || (stage->unrolled && stage->apart))
+		cycles += stage->late * (double)(stage->apart ? stage->channels / stage->pe : 1);
 	cycles += stage->windows ? words * stage->between : 0;
-	return stage->windows && cycles < words ? words : cycles;
+	cycles = stage->windows && cycles < words ? words : cycles;
+	double joined = stage->parts > 1 ? stage->places * stage->parts : 0;
+	return cycles < joined ? joined : cycles;
 }
 
 /* Ascending divisors of a number, those within a word. */
@@ -47,8 +50,18 @@ static int list_widths(int64_t extent, int64_t width[WIDTHS_MOST])
 static bool is_word(const struct fold_stage *stage, int64_t port_bits)
 {
 	int64_t bits = stage->pe * stage->simd * stage->bits;
-	return bits <= WORD_BITS &&
+	return bits <= WORD_BITS * stage->parts &&
 	        (!stage->dense || port_bits % bits == 0 || bits % port_bits == 0);
+}
+
+/* The fewest parts whose words are narrow enough; 1: there are none. */
+static int parts_of(const struct fold_stage *stage)
+{
+	int64_t bits = stage->pe * stage->simd * stage->bits;
+	for (int parts = 1; stage->splits && parts <= PARTS_MOST && parts <= stage->pe; parts++)
+		if (stage->pe % parts == 0 && bits <= WORD_BITS * parts)
+			return parts;
+	return 1;
 }
 
 static struct fold_words list_words(
@@ -71,6 +84,7 @@ static struct fold_words list_words(
 		choice->simd = terms[i / lane_widths];
 		choice->unrolled = i / lane_widths - term_widths + 1;
 		choice->unrolled = choice->unrolled > 0 ? choice->unrolled : 0;
+		choice->parts = parts_of(choice);
 		choice->cycles = cycles_of(choice);
 		words.count += is_word(choice, port_bits);
 	}

@@ -16,7 +16,8 @@ struct fold_stage {
 	int64_t tap[2];   /* the first one, or both */
 	double image;     /* elements that come, of which a window takes a word a cycle: */
 	bool apart;       /* PE of them, since channels are apart; else all terms */
-	double late;      /* cycles that all pixels wait for a window of both */
+	double late;      /* words for which all pixels wait that taps are read for; where channels
+	                     are apart each of them does, of the first one too */
 	double between;   /* the share of the image that comes between rows, while none is read */
 	int64_t dsp;      /* of what one lane computes beside products */
 	bool products;    /* each lane and term has a product of integers; */
@@ -24,7 +25,10 @@ struct fold_stage {
 	int64_t bits;     /* of the widest element that differs by lane and term */
 	/* its first result needs a whole image, so that stages behind it wait for all its cycles */
 	bool dense;
+	bool splits;      /* it can be split by channels, of which the reader takes one part's at */
+	double places;    /* each of the places of its result */
 	int64_t pe, simd; /* out: channels, and terms with taps, unrolled */
+	int parts;        /* out: stages to split it into, whose words have PE / parts channels */
 	int unrolled;     /* out: dimensions of taps */
 	double cycles;    /* out: an image */
 };

@@ -193,7 +193,8 @@ static struct line_buffer received_ahead(
 	return ahead;
 }
 
-/* Lets positions receive words ahead, if that saves enough cycles. */
+/* Lets positions receive words ahead, if that saves enough cycles and the first one waits for no
+ * more than a window again, as it would for the next image of a batch. */
 static void receive_ahead(struct arena *arena, struct line_buffer *line_buffer)
 {
 	struct line_buffer best = *line_buffer;
@@ -201,7 +202,8 @@ static void receive_ahead(struct arena *arena, struct line_buffer *line_buffer)
 		return;
 	for (int l = line_buffer->outer - 2; l >= 0; l--) {
 		struct line_buffer ahead = received_ahead(arena, line_buffer, l);
-		if (ahead.ahead <= product(ahead.trip, ahead.outer, ahead.loops) &&
+		if (ahead.first - line_buffer->first <= line_buffer->words &&
+		        ahead.ahead <= product(ahead.trip, ahead.outer, ahead.loops) &&
 		        ahead.cycles + ahead.cycles / AHEAD_PART < best.cycles)
 			best = ahead;
 	}

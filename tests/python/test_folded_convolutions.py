@@ -396,3 +396,18 @@ def test_a_board_with_two_ports_takes_weights_of_any_width(core_built, tmp_path)
     board.write_text(json.dumps({"name": "board", "like": "u55c", "ports": ports}))
     design = _compiled(network, x, tmp_path, "--platform", board)
     assert "memory ports    2 of 2" in (design / "report.txt").read_text()
+
+
+def test_a_layer_of_more_products_than_a_word_has_is_split(core_built, tmp_path):
+    """A word has 1,024 weights at most: one stage of the first layer would take 1,152 cycles an
+    image. Its parts have a reader that pads them, or one that takes windows of them.
+    """
+    for windows in (False, True):
+        network = Network(3)
+        x = network.convolution(network.image(3, 3, 12, 12), 32, 7, 1, 3)
+        x = network.convolution(network.maximum(x, 2, 2, 0) if windows else x, 4)
+        folder = tmp_path / str(windows)
+        folder.mkdir()
+        design = _compiled(network, x, folder)
+        images = json.loads(stc("simulate", design, "--json").stdout)["images"]
+        assert images["interval_cycles"] < 900
