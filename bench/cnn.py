@@ -111,6 +111,20 @@ def vgg16_thin() -> nn.Module:
     return nn.Sequential(*_layers(3, *made), *_head(512 * 49, 2048, 2048, 1000))
 
 
+def vgg16() -> nn.Module:
+    made = [64, 64, 0, 128, 128, 0, *[256] * 3, 0, *[512] * 3, 0, *[512] * 3, 0]
+    return nn.Sequential(*_layers(3, *made), *_head(512 * 49, 4096, 4096, 1000))
+
+
+def yolo() -> nn.Module:
+    made = [16, 0, 32, 0, 64, 0, 128, 0, 256, 0, 512, 0, 512, 1024, 1024]
+    return nn.Sequential(*_layers(3, *made), *_head(1024 * 120, 256, 4096, 1470))
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(*_head(784, 1024, 1024, 1024, 10))
+
+
 def lenet() -> nn.Module:
     first, second = _layers(1, 6, kernel=5, padding=2), _layers(6, 16, kernel=5, padding=0)
     pool = nn.MaxPool2d(2)
@@ -124,6 +138,9 @@ NETWORKS = {
     "MobileNetV1": (mobilenet, (3, 224, 224), 518, 1_460_000),
     "ZFNet": (zfnet, (3, 224, 224), 639, 2_210_000),
     "VGG-16, half as wide": (vgg16_thin, (3, 224, 224), 1118, 4_140_000),
+    "VGG-16": (vgg16, (3, 224, 224), 1118, None),
+    "YOLO": (yolo, (3, 384, 1280), 904, 5_930_000),
+    "MLP": (mlp, (1, 28, 28), 164, 213_000),
     "LeNet": (lenet, (1, 28, 28), 209, None),
 }
 

@@ -307,6 +307,15 @@ static bool pools(const struct op *op)
 	        kernel_combine(op->kernel, &term) != OP_NONE;
 }
 
+/* Do the channels of the result share a dimension with its places? */
+static bool channels_are_apart(const struct op *op, int channel)
+{
+	int64_t step = 0;
+	int dim = schedule_data_dim(op->result[0]->type, op->kernel->result.stride[channel],
+	        op->kernel->loop[channel].extent, &step);
+	return dim < 0 || step != 1;
+}
+
 /* Can the kernel be folded, and which are its channels?  Sums of reals are left alone: their order
  * is the source's. */
 static bool is_foldable(const struct channel_search *s, struct op *op, struct folded_kernel *folded)
@@ -326,7 +335,8 @@ static bool is_foldable(const struct channel_search *s, struct op *op, struct fo
 			folded->channel = l;
 	}
 	folded->groups = ((const struct channel_walk *)op->result[0]->data)->groups;
-	folded->narrow = folded->channel >= 0 && kernel_is_guarded(op, folded->channel);
+	folded->narrow = folded->channel >= 0 &&
+	        (kernel_is_guarded(op, folded->channel) || channels_are_apart(op, folded->channel));
 	int image = image_operand(s->module, op);
 	folded->products = has_products(kernel);
 	if (image >= 0) {

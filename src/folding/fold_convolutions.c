@@ -14,6 +14,7 @@
  * integers are reordered, which is exact. Ends: one walk over the kernels. */
 #include "folding/fold_channels.h"
 #include "folding/fold_memory.h"
+#include "folding/flatten_images.h"
 #include "folding/fold_rates.h"
 #include "folding/folding_passes.h"
 #include "folding/split_stage.h"
@@ -311,6 +312,7 @@ bool fold_convolutions(struct pass_context *context, struct module *module)
 	if (workload_of(module_main(module)) != WORKLOAD_NONE)
 		return true;
 	move_epilogues(module, module_main(module)->region[0]);
+	flatten_images(module, module_main(module)->region[0]);
 	if (!choose_stages(context, module, true, &folded, &stage))
 		return true;
 	if (split_stages(module, &folded, stage))

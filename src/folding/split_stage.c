@@ -64,8 +64,8 @@ static struct op *make_part(
 		if (kernel->result.stride[l] >= span)
 			kernel->result.stride[l] /= parts;
 	const struct type *type = part_type(module, folded, parts);
-	struct op *part = op_new(module, OP_KERNEL, whole->location, whole->operands,
-	        whole->operand, 1, &type);
+	struct op *part = op_new(
+	        module, OP_KERNEL, whole->location, whole->operands, whole->operand, 1, &type);
 	part->kernel = kernel;
 	return part;
 }
@@ -98,8 +98,7 @@ static void set_choice(struct module *module, struct kernel *kernel, int parts)
 	struct body *body = &kernel->update;
 	int taken = body_operand(module, body, kernel->type, parts - 1);
 	for (int j = parts - 2; j >= 0; j--)
-		taken = body_op(module, body, OP_SELECT, kernel->type,
-		        body_active(module, body, j),
+		taken = body_op(module, body, OP_SELECT, kernel->type, body_active(module, body, j),
 		        body_operand(module, body, kernel->type, j), taken);
 	body->result = taken;
 }
