@@ -16,8 +16,8 @@ static bool is_product_of_rows(const struct op *op)
 	if (op->operands != 2)
 		return false;
 	for (int l = 0; l < kernel->loops; l++) {
-		int moved = (kernel->operand[0].stride[l] != 0) +
-		        (kernel->operand[1].stride[l] != 0);
+		int moved =
+		        (kernel->operand[0].stride[l] != 0) + (kernel->operand[1].stride[l] != 0);
 		if (kernel->loop[l].extent > 1 && moved != (kernel->loop[l].reduction ? 2 : 1))
 			return false;
 	}

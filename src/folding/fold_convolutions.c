@@ -168,14 +168,6 @@ static bool terms_are_together(const struct folded_kernel *folded, int term)
 	return by_term < by_channel;
 }
 
-static int64_t unrolled_taps(const struct fold_stage *stage)
-{
-	int64_t taps = 1;
-	for (int i = 0; i < stage->unrolled; i++)
-		taps *= stage->tap[i];
-	return taps;
-}
-
 /* Adds the terms of a sum that are unrolled, in the order of the weights, or of the image where
  * there are none. */
 static void add_terms(struct schedule *schedule, const struct folded_kernel *folded,
@@ -270,59 +262,90 @@ static int ports_of_dense(
 	return (int)(ports < platform->channels ? ports : platform->channels);
 }
 
-/* Finds kernels and chooses their words. false: none of them is a convolution. */
-static bool choose_stages(const struct pass_context *context, struct module *module, bool splits,
-        struct folded_kernels *folded, struct fold_stage **stage)
+/* Kernels of the pipeline, and how each is to run. */
+struct pipeline {
+	struct folded_kernels folded;
+	struct fold_stage *stage;
+};
+
+/* false: none of them is a convolution. */
+static bool find_pipeline(const struct pass_context *context, struct module *module, bool splits,
+        struct pipeline *pipeline)
 {
 	bool convolves = false;
-	*folded = find_folded_kernels(module, module_main(module)->region[0]);
-	*stage = ARENA_ARRAY(module->arena, struct fold_stage, (size_t)folded->count + 1);
-	for (int i = 0; i < folded->count; i++) {
-		(*stage)[i] = stage_of(context->platform, &folded->kernel[i]);
-		drop_taps(module, &folded->kernel[i], &(*stage)[i]);
-		(*stage)[i].splits = splits && stage_splits(&folded->kernel[i]);
-		convolves = convolves || folded->kernel[i].slides;
+	struct folded_kernels folded = find_folded_kernels(module, module_main(module)->region[0]);
+	struct fold_stage *stage =
+	        ARENA_ARRAY(module->arena, struct fold_stage, (size_t)folded.count + 1);
+	for (int i = 0; i < folded.count; i++) {
+		stage[i] = stage_of(context->platform, &folded.kernel[i]);
+		drop_taps(module, &folded.kernel[i], &stage[i]);
+		stage[i].splits = splits && stage_splits(&folded.kernel[i]);
+		convolves = convolves || folded.kernel[i].slides;
 	}
-	struct fold_budget budget = { .dsp = choice_resolve(
-		                              &context->choices, context->platform, CHOICE_DSP),
-		.port_bits = context->platform->port_bits,
-		.ports = ports_of_dense(context, *stage, folded->count) };
-	if (convolves)
-		choose_fold_rates(module->arena, *stage, folded->count, budget);
+	*pipeline = (struct pipeline){ folded, stage };
 	return convolves;
 }
 
-static bool split_stages(
-        struct module *module, const struct folded_kernels *folded, const struct fold_stage *stage)
+/* Without a user's wish products have more DSPs than kernels beside an engine. */
+static int64_t products_dsp(const struct pass_context *context)
+{
+	int64_t wish = context->choices.value[CHOICE_DSP];
+	return wish ? wish : platform_total(context->platform).dsp * 2 / 3;
+}
+
+static void choose_rates(
+        const struct pass_context *context, struct module *module, const struct pipeline *pipeline)
+{
+	int stages = pipeline->folded.count;
+	struct fold_budget budget = { .dsp = products_dsp(context),
+		.port_bits = context->platform->port_bits,
+		.ports = ports_of_dense(context, pipeline->stage, stages) };
+	choose_fold_rates(module->arena, pipeline->stage, stages, budget);
+}
+
+static bool split_stages(struct module *module, const struct pipeline *pipeline)
 {
 	bool changed = false;
-	for (int i = 0; i < folded->count; i++) {
-		if (stage[i].parts > 1)
-			split_stage(module, &folded->kernel[i], stage[i].parts);
-		changed = changed || stage[i].parts > 1;
+	for (int i = 0; i < pipeline->folded.count; i++) {
+		if (pipeline->stage[i].parts > 1)
+			split_stage(module, &pipeline->folded.kernel[i], pipeline->stage[i].parts);
+		changed = changed || pipeline->stage[i].parts > 1;
 	}
 	return changed;
 }
 
+static void choose_memory(
+        const struct pass_context *context, struct module *module, const struct pipeline *pipeline)
+{
+	int64_t budget = choice_resolve(&context->choices, context->platform, CHOICE_ON_CHIP);
+	for (int large; (large = choose_fold_memory(module->arena, context->platform,
+	                         pipeline->folded, pipeline->stage, budget)) >= 0;) {
+		pipeline->stage[large].taps = 0;
+		choose_rates(context, module, pipeline);
+	}
+}
+
 bool fold_convolutions(struct pass_context *context, struct module *module)
 {
-	struct folded_kernels folded;
-	struct fold_stage *stage;
+	struct pipeline pipeline;
 	forget_recorded_choices(module);
 	if (workload_of(module_main(module)) != WORKLOAD_NONE)
 		return true;
 	move_epilogues(module, module_main(module)->region[0]);
 	flatten_images(module, module_main(module)->region[0]);
-	if (!choose_stages(context, module, true, &folded, &stage))
+	if (!find_pipeline(context, module, true, &pipeline))
 		return true;
-	if (split_stages(module, &folded, stage))
-		choose_stages(context, module, false, &folded, &stage);
-	choose_fold_memory(module->arena, context->platform, folded, stage,
-	        choice_resolve(&context->choices, context->platform, CHOICE_ON_CHIP));
-	for (int i = 0; i < folded.count; i++) {
-		struct schedule schedule = folded_schedule(module, &folded.kernel[i], &stage[i]);
-		if (schedule_fits(module, folded.kernel[i].op, &schedule))
-			record_folding(module, folded.kernel[i].op, &schedule);
+	choose_rates(context, module, &pipeline);
+	if (split_stages(module, &pipeline)) {
+		find_pipeline(context, module, false, &pipeline);
+		choose_rates(context, module, &pipeline);
+	}
+	choose_memory(context, module, &pipeline);
+	for (int i = 0; i < pipeline.folded.count; i++) {
+		const struct folded_kernel *folded = &pipeline.folded.kernel[i];
+		struct schedule schedule = folded_schedule(module, folded, &pipeline.stage[i]);
+		if (schedule_fits(module, folded->op, &schedule))
+			record_folding(module, folded->op, &schedule);
 	}
 	return true;
 }

@@ -200,14 +200,23 @@ static double needed(const struct memory_search *s, int need)
 	return sum;
 }
 
-/* Takes blocks for as few kernels as the limit asks for; for none if even all are not enough, as
- * whole weights can be spilled to memory. */
+/* Takes blocks for as few kernels as the limit asks for; what does not fit even so is spilled. */
 static void meet_limit(struct memory_search *s, int need, double limit)
 {
 	while (needed(s, need) > BUDGET_SHARE * limit && save_memory(s, need))
 		;
+}
+
+/* The kernel whose weights a window of several words at a time keeps whole and that needs most; -1:
+ * there is none, or all fits. */
+static int largest_window(const struct memory_search *s, int need, double limit)
+{
+	int found = -1;
 	for (int i = 0; i < s->folded.count && needed(s, need) > limit; i++)
-		s->choices[i].in_blocks = false;
+		if (s->folded.kernel[i].slides && s->stage[i].unrolled &&
+		        (found < 0 || s->choices[i].whole[need] > s->choices[found].whole[need]))
+			found = i;
+	return found;
 }
 
 /* Weights that fill a die are not held whole. */
@@ -288,17 +297,25 @@ static void pipeline_dense(struct memory_search *s, int *loop)
 	}
 }
 
-void choose_fold_memory(struct arena *arena, const struct platform *platform,
+/* Starts over: no kernel has blocks. Returns the most loops of one. */
+static int clear_choices(struct folded_kernels folded)
+{
+	int most = 0;
+	for (int i = 0; i < folded.count; i++) {
+		struct folded_kernel *kernel = &folded.kernel[i];
+		most = kernel->op->kernel->loops > most ? kernel->op->kernel->loops : most;
+		kernel->pixels_outside = 0;
+		kernel->block = 0;
+	}
+	return most;
+}
+
+int choose_fold_memory(struct arena *arena, const struct platform *platform,
         struct folded_kernels folded, const struct fold_stage *stage, int64_t budget)
 {
 	struct memory_search s = { platform, folded, stage,
 		ARENA_ARRAY(arena, struct memory_choices, folded.count + 1) };
-	int loops = 0;
-	for (int i = 0; i < folded.count; i++)
-		loops = folded.kernel[i].op->kernel->loops > loops
-		        ? folded.kernel[i].op->kernel->loops
-		        : loops;
-	int *loop = ARENA_ARRAY(arena, int, 2 * loops + 1);
+	int *loop = ARENA_ARRAY(arena, int, 2 * clear_choices(folded) + 1);
 	for (int i = 0; i < folded.count; i++)
 		if (folded.kernel[i].slides)
 			count_needs(&s, i, loop);
@@ -306,6 +323,9 @@ void choose_fold_memory(struct arena *arena, const struct platform *platform,
 	avoid_large(&s);
 	meet_limit(&s, NEED_BYTES, (double)budget);
 	meet_limit(&s, NEED_BLOCK_BITS, blocks);
+	int large = largest_window(&s, NEED_BYTES, (double)budget);
+	if (large < 0)
+		large = largest_window(&s, NEED_BLOCK_BITS, blocks);
 	if (!fits_together(&s, NEED_BYTES, (double)budget) ||
 	        !fits_together(&s, NEED_BLOCK_BITS, blocks) || pipelines_dense(&s))
 		pipeline_dense(&s, loop);
@@ -315,4 +335,5 @@ void choose_fold_memory(struct arena *arena, const struct platform *platform,
 		if (s.choices[i].in_blocks)
 			set_readers(&s, &folded.kernel[i]);
 	}
+	return large;
 }

@@ -17,8 +17,9 @@ int list_pixel_loops(const struct folded_kernel *folded, int *loop);
  * again for each image, unless images have a single pixel. The latter is chosen for as few kernels
  * as bring the memories of all of them under `budget` bytes and the board's blocks, those first
  * that save most for each time that a weight is read. Elementwise readers take the order of such a
- * kernel. */
-void choose_fold_memory(struct arena *arena, const struct platform *platform,
+ * kernel. Returns a kernel that should read its window a word at a time, as others cannot have
+ * blocks and the memories are too small; -1: there is none. */
+int choose_fold_memory(struct arena *arena, const struct platform *platform,
         struct folded_kernels folded, const struct fold_stage *stage, int64_t budget);
 
 #endif

@@ -1,10 +1,12 @@
 /* Chooses lanes and terms of all stages of a pipeline together (fold_rates.h). */
 #include "folding/fold_rates.h"
+#include "base/number.h"
 #include "folding/fold_channels.h"
 #include "schedule/kernel_schedule.h"
 #include <stdlib.h>
 
-#define WIDTHS_MOST 66 /* divisors of an extent that each divide the next, and taps */
+#define WIDTHS_MOST 64 /* divisors of an extent */
+#define BLOCK_BITS 72  /* of a word of a large memory block */
 #define PARTS_MOST 8   /* stages of a convolution; each has rows of the image of its own */
 
 /* The words that a stage may have. */
@@ -12,6 +14,14 @@ struct fold_words {
 	int count;
 	struct fold_stage *choice;
 };
+
+int64_t unrolled_taps(const struct fold_stage *stage)
+{
+	int64_t taps = 1;
+	for (int i = 0; i < stage->unrolled; i++)
+		taps *= stage->tap[i];
+	return taps;
+}
 
 static int64_t stage_dsp(const struct fold_stage *stage)
 {
@@ -26,8 +36,8 @@ static int64_t stage_dsp(const struct fold_stage *stage)
 static double cycles_of(const struct fold_stage *stage)
 {
 	double cycles = stage->points / (double)(stage->pe * stage->simd);
-	int64_t wide = stage->unrolled ? stage->terms : stage->simd;
-	double words = stage->image / (double)(stage->apart ? stage->pe : wide);
+	int64_t wide = stage->apart ? stage->pe : stage->simd / unrolled_taps(stage);
+	double words = stage->image / (double)wide;
 	if (stage->unrolled == 2 || (stage->unrolled && stage->apart))
 		cycles += stage->late * (double)(stage->apart ? stage->channels / stage->pe : 1);
 	cycles += stage->windows ? words * stage->between : 0;
@@ -41,7 +51,7 @@ static int list_widths(int64_t extent, int64_t width[WIDTHS_MOST])
 {
 	int count = 0;
 	for (int64_t lanes = 1; lanes <= extent && lanes <= WORD_BITS; lanes++)
-		if (extent % lanes == 0 && count < WIDTHS_MOST - FOLD_TAPS)
+		if (extent % lanes == 0 && count < WIDTHS_MOST)
 			width[count++] = lanes;
 	return count;
 }
@@ -64,37 +74,47 @@ static int parts_of(const struct fold_stage *stage)
 	return 1;
 }
 
-static struct fold_words list_words(
-        struct arena *arena, const struct fold_stage *stage, int64_t port_bits)
+/* Adds a choice: lanes, and terms of so many dimensions of taps.  A window of both dimensions has all
+ * channels, since its registers move by a place. */
+static void add_word(
+        struct fold_words *words, const struct fold_stage *stage, int unrolled, int64_t port_bits)
+{
+	struct fold_stage *choice = &words->choice[words->count];
+	*choice = *stage;
+	choice->unrolled = unrolled;
+	if (unrolled == FOLD_TAPS && choice->simd < stage->terms)
+		return;
+	choice->simd *= unrolled_taps(choice);
+	choice->parts = parts_of(choice);
+	choice->cycles = cycles_of(choice);
+	words->count += is_word(choice, port_bits);
+}
+
+static struct fold_words list_words(struct arena *arena, struct fold_stage stage, int64_t port_bits)
 {
 	int64_t lanes[WIDTHS_MOST];
 	int64_t terms[WIDTHS_MOST];
-	int lane_widths = list_widths(stage->narrow ? 1 : stage->channels, lanes);
-	int term_widths = list_widths(stage->terms, terms);
-	int widths = term_widths + stage->taps;
-	for (int i = 0; i < stage->taps; i++)
-		terms[term_widths + i] =
-		        (i ? terms[term_widths + i - 1] : stage->terms) * stage->tap[i];
-	struct fold_words words = { .choice = ARENA_ARRAY(
-		                            arena, struct fold_stage, lane_widths * widths) };
-	for (int i = 0; i < lane_widths * widths; i++) {
-		struct fold_stage *choice = &words.choice[words.count];
-		*choice = *stage;
-		choice->pe = lanes[i % lane_widths];
-		choice->simd = terms[i / lane_widths];
-		choice->unrolled = i / lane_widths - term_widths + 1;
-		choice->unrolled = choice->unrolled > 0 ? choice->unrolled : 0;
-		choice->parts = parts_of(choice);
-		choice->cycles = cycles_of(choice);
-		words.count += is_word(choice, port_bits);
-	}
+	int lane_widths = list_widths(stage.narrow ? 1 : stage.channels, lanes);
+	int term_widths = list_widths(stage.terms, terms);
+	struct fold_words words = { .choice = ARENA_ARRAY(arena, struct fold_stage,
+		                            lane_widths * term_widths * (stage.taps + 1)) };
+	for (int unrolled = 0; unrolled <= stage.taps; unrolled++)
+		for (int i = 0; i < lane_widths * term_widths; i++) {
+			stage.pe = lanes[i % lane_widths];
+			stage.simd = terms[i / lane_widths];
+			add_word(&words, &stage, unrolled, port_bits);
+		}
 	return words;
 }
 
-/* DSPs; of equal ones those words cost less whose sides are more alike. */
+/* DSPs; of equal ones those words cost less whose terms fill memory blocks, and then whose sides
+ * are more alike. */
 static double cost_of(const struct fold_stage *stage)
 {
-	return (double)stage_dsp(stage) + (double)(stage->pe + stage->simd) / (4 * WORD_BITS);
+	int64_t bits = stage->simd * stage->bits;
+	double filled = (double)bits / (double)(ceil_div(bits, BLOCK_BITS) * BLOCK_BITS);
+	return (double)stage_dsp(stage) + (stage->products ? (1 - filled) / 2 : 0) +
+	        (double)(stage->pe + stage->simd) / (4 * WORD_BITS);
 }
 
 /* Of two that keep the interval the cheaper one, else the faster one. */
@@ -197,7 +217,7 @@ void choose_fold_rates(
 	struct fold_words *words = ARENA_ARRAY(arena, struct fold_words, stages + 1);
 	VEC(double) interval = { 0 };
 	for (int i = 0; i < stages; i++) {
-		words[i] = list_words(arena, &stage[i], budget.port_bits);
+		words[i] = list_words(arena, stage[i], budget.port_bits);
 		for (int w = 0; w < words[i].count; w++)
 			VEC_PUSH(arena, &interval, words[i].choice[w].cycles);
 	}

@@ -12,7 +12,7 @@ struct fold_stage {
 	bool narrow;      /* channels cannot be unrolled */
 	int64_t terms;    /* that can be unrolled as terms of a sum; 1: none */
 	bool windows;     /* windows of an image are read; */
-	int taps;         /* dimensions of a window that can be unrolled after all terms: */
+	int taps;         /* dimensions of a window that can be unrolled beside terms: */
 	int64_t tap[2];   /* the first one, or both */
 	double image;     /* elements that come, of which a window takes a word a cycle: */
 	bool apart;       /* PE of them, since channels are apart; else all terms */
@@ -32,6 +32,9 @@ struct fold_stage {
 	int unrolled;     /* out: dimensions of taps */
 	double cycles;    /* out: an image */
 };
+
+/* The taps of a window that are terms. */
+int64_t unrolled_taps(const struct fold_stage *stage);
 
 struct fold_budget {
 	int64_t dsp;

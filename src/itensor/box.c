@@ -174,27 +174,48 @@ static const char *both_axes(const struct sides *s, int dim, struct axis *fill, 
 	return NULL;
 }
 
-/* The i-th dim from the inside: `inner`, then the others from the last on. */
-static int dim_from_inside(int i, int inner, int rank)
+/* Dims of the box from the inside: the innermost one; those of the writer's tile as long as it has
+ * all of the one before, so that words are long; then the others from the last on. */
+struct dim_order {
+	bool *taken;
+	bool in_tile;
+};
+
+static int next_dim(const struct sides *s, struct dim_order *order, int last, int64_t extent)
 {
-	if (i == 0)
-		return inner;
-	return rank - i > inner ? rank - i : rank - 1 - i;
+	const int64_t *tile = s->from->walk.tile;
+	int dim = innermost(s->from);
+	if (last >= 0) {
+		order->in_tile = order->in_tile && tile[last] == extent;
+		dim = s->from->walk.rank - 1;
+		while (order->in_tile && dim >= 0 && (order->taken[dim] || tile[dim] == 1))
+			dim--;
+		order->in_tile = order->in_tile && dim >= 0;
+		if (!order->in_tile)
+			dim = s->from->walk.rank - 1;
+		while (order->taken[dim])
+			dim--;
+	}
+	order->taken[dim] = true;
+	return dim;
 }
 
 static void add_axes(const struct sides *s, struct box *box)
 {
 	int rank = s->from->walk.rank;
-	int inner = innermost(s->from);
+	int64_t extent = 0;
+	int dim = -1;
+	struct dim_order order = { ARENA_ARRAY(s->arena, bool, rank + 1), true };
 	box->elements = 1;
 	for (int i = 0; i < rank && !box->why; i++) {
-		int dim = dim_from_inside(i, inner, rank);
+		dim = next_dim(s, &order, dim, extent);
 		struct axis fill;
 		struct axis drain;
 		box->why = both_axes(s, dim, &fill, &drain);
 		add_dim(&box->fill, s->from, &fill, dim, box->elements);
 		add_dim(&box->drain, s->to, &drain, dim, box->elements);
 		box->elements *= fill.extent;
+		extent = fill.extent;
 	}
 }
 
