@@ -263,14 +263,14 @@ static int ports_of_dense(
 }
 
 /* Kernels of the pipeline, and how each is to run. */
-struct pipeline {
+struct fold_pipeline {
 	struct folded_kernels folded;
 	struct fold_stage *stage;
 };
 
 /* false: none of them is a convolution. */
 static bool find_pipeline(const struct pass_context *context, struct module *module, bool splits,
-        struct pipeline *pipeline)
+        struct fold_pipeline *pipeline)
 {
 	bool convolves = false;
 	struct folded_kernels folded = find_folded_kernels(module, module_main(module)->region[0]);
@@ -282,7 +282,7 @@ static bool find_pipeline(const struct pass_context *context, struct module *mod
 		stage[i].splits = splits && stage_splits(&folded.kernel[i]);
 		convolves = convolves || folded.kernel[i].slides;
 	}
-	*pipeline = (struct pipeline){ folded, stage };
+	*pipeline = (struct fold_pipeline){ folded, stage };
 	return convolves;
 }
 
@@ -293,8 +293,8 @@ static int64_t products_dsp(const struct pass_context *context)
 	return wish ? wish : platform_total(context->platform).dsp * 2 / 3;
 }
 
-static void choose_rates(
-        const struct pass_context *context, struct module *module, const struct pipeline *pipeline)
+static void choose_rates(const struct pass_context *context, struct module *module,
+        const struct fold_pipeline *pipeline)
 {
 	int stages = pipeline->folded.count;
 	struct fold_budget budget = { .dsp = products_dsp(context),
@@ -303,7 +303,7 @@ static void choose_rates(
 	choose_fold_rates(module->arena, pipeline->stage, stages, budget);
 }
 
-static bool split_stages(struct module *module, const struct pipeline *pipeline)
+static bool split_stages(struct module *module, const struct fold_pipeline *pipeline)
 {
 	bool changed = false;
 	for (int i = 0; i < pipeline->folded.count; i++) {
@@ -314,8 +314,8 @@ static bool split_stages(struct module *module, const struct pipeline *pipeline)
 	return changed;
 }
 
-static void choose_memory(
-        const struct pass_context *context, struct module *module, const struct pipeline *pipeline)
+static void choose_memory(const struct pass_context *context, struct module *module,
+        const struct fold_pipeline *pipeline)
 {
 	int64_t budget = choice_resolve(&context->choices, context->platform, CHOICE_ON_CHIP);
 	for (int large; (large = choose_fold_memory(module->arena, context->platform,
@@ -327,7 +327,7 @@ static void choose_memory(
 
 bool fold_convolutions(struct pass_context *context, struct module *module)
 {
-	struct pipeline pipeline;
+	struct fold_pipeline pipeline;
 	forget_recorded_choices(module);
 	if (workload_of(module_main(module)) != WORKLOAD_NONE)
 		return true;

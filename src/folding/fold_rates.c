@@ -74,8 +74,8 @@ static int parts_of(const struct fold_stage *stage)
 	return 1;
 }
 
-/* Adds a choice: lanes, and terms of so many dimensions of taps.  A window of both dimensions has all
- * channels, since its registers move by a place. */
+/* Adds a choice: lanes, and terms of so many dimensions of taps.  A window of both dimensions has
+ * all channels, since its registers move by a place. */
 static void add_word(
         struct fold_words *words, const struct fold_stage *stage, int unrolled, int64_t port_bits)
 {

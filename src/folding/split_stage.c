@@ -97,9 +97,11 @@ static void set_choice(struct module *module, struct kernel *kernel, int parts)
 {
 	struct body *body = &kernel->update;
 	int taken = body_operand(module, body, kernel->type, parts - 1);
-	for (int j = parts - 2; j >= 0; j--)
-		taken = body_op(module, body, OP_SELECT, kernel->type, body_active(module, body, j),
-		        body_operand(module, body, kernel->type, j), taken);
+	for (int j = parts - 2; j >= 0; j--) {
+		int active = body_active(module, body, j);
+		int part = body_operand(module, body, kernel->type, j);
+		taken = body_op(module, body, OP_SELECT, kernel->type, active, part, taken);
+	}
 	body->result = taken;
 }
 

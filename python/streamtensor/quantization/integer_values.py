@@ -125,5 +125,12 @@ class IntegerValues:
 
 
 def _fits(layer) -> bool:
-    """Whether sums fit 32 bits for every input."""
-    return layer.by_channel()[0].numel() * 255 * 127 < _LIMIT
+    """Whether sums fit 32 bits for every input: of many terms those of the weights that there are,
+    each rounded up.
+    """
+    weight = layer.by_channel().detach().flatten(1).double().abs()
+    terms = weight.shape[1]
+    if terms * 255 * 127 < _LIMIT:
+        return True
+    most = weight.sum(1) / weight.amax(1).clamp(min=1e-300) * 127 + terms / 2
+    return 255 * float(most.max()) < _LIMIT
