@@ -26,6 +26,7 @@ from .work_folder import WorkFolder
 
 _exporting = threading.Lock()  # torch.export works for one thread at a time
 
+_WITH_NUMBERS = "accepted are tensors that hold all their numbers"
 _KNOWN = (torch.Tensor, bool, int, float, complex, str, type(None), torch.dtype, torch.device)
 
 
@@ -269,6 +270,9 @@ def _check_module(module) -> None:
             f"{type(module).__name__} is not a module",
             "accepted is an nn.Module; a function can be its forward",
         )
+    for name, value in graph.named_tensors(module).items():
+        if value.is_meta:
+            raise Error(f"'{name}' of the module is on the meta device", _WITH_NUMBERS)
 
 
 def _check_inputs(inputs: tuple) -> None:
@@ -279,6 +283,8 @@ def _check_inputs(inputs: tuple) -> None:
                 "accepted are tensors, numbers, strings and None, also in lists, tuples and "
                 "dictionaries",
             )
+        if isinstance(value, torch.Tensor) and value.is_meta:
+            raise Error("an example input is on the meta device", _WITH_NUMBERS)
         if isinstance(value, torch.Tensor) and value.layout != torch.strided:
             raise Error(
                 f"an example input is a tensor of layout {value.layout}",

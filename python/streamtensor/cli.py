@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     except CompileError as error:
         sys.stderr.write(error.text)
     except Error as error:
-        report_error(str(error), *error.notes)
+        report_error(error.message, *error.notes)
     except KeyboardInterrupt:
         report_error("interrupted")
         return STATUS

@@ -151,6 +151,8 @@ def _about_batch(value: torch.Tensor, signature: Signature) -> list[str]:
 
 def load(folder) -> "Design":
     """The design in a folder that was compiled before, by this package or by `stc compile`."""
+    if not isinstance(folder, (str, os.PathLike)):
+        raise Error(f"{folder!r} is no folder", "accepted is the folder that `compile` wrote")
     folder = Path(folder)
     saved = saved_call.load(folder)
     if not saved.phases:
@@ -233,7 +235,7 @@ class Design:
         try:
             report = self.report
         except Error as error:
-            return f"Design({takes}) -> {gives}\n{error}"
+            return f"Design({takes}) -> {gives}\n{error.message}"
         return (
             f"Design {report.name} on {report.platform}: ({takes}) -> {gives}\n"
             f"{report.speed}; {report.size}\n"
@@ -243,8 +245,12 @@ class Design:
     def _repr_html_(self) -> str:
         """The same for notebooks, with a table of the kernels that wait longest."""
         told = "<br>".join(html.escape(line) for line in repr(self).splitlines())
+        try:
+            kernels = self.report.rows()[:8]
+        except Error:  # as told
+            return f"<p>{told}</p>"
         names = ["name", "layer", "busy_cycles", "stall_cycles", "lanes", "dsps"]
-        rows = ([shown(row[name]) for name in names] for row in self.report.rows()[:8])
+        rows = ([shown(row[name]) for name in names] for row in kernels)
         return f"<p>{told}</p>{html_table(names, rows)}"
 
     def table(self):
@@ -274,6 +280,11 @@ class Design:
         rest = {name: value for name, value in given.items() if name not in extents}
         if extents:
             rest["extent"] = {**extents, **rest.get("extent", {})}
+        if not (self.folder / "design.mlir").is_file():
+            raise Error(
+                f"{self.folder}: the design was moved or deleted",
+                "accepted is a design folder; compile it again",
+            )
         found = compiler_options.settings(rest, "simulate", list(self._inputs))
         words = compiler_options.words(found, "simulate")
         return core.run_json("simulate", str(self.folder), *words)
@@ -362,6 +373,10 @@ class Design:
     def write(self, name: str, value: torch.Tensor) -> None:
         """Sets an input, or a whole state."""
         signature = self._signature(name)
+        if not isinstance(value, torch.Tensor):
+            value = _as_input(value, signature)
+        if not isinstance(value, torch.Tensor):
+            raise Error(f"'{name}' is {value!r}"[:200], "accepted is what torch.as_tensor takes")
         if tuple(value.shape) != signature.shape or value.dtype != signature.dtype:
             raise Error(
                 f"'{name}' is {tuple(value.shape)} of {value.dtype}",

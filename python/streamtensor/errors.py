@@ -7,4 +7,6 @@ class Error(Exception):
         self.message, self.notes = message, notes
 
     def __str__(self) -> str:
-        return self.message  # PyTorch adds lines of its own to the arguments of what it passes on
+        """Both, also where another package shows the error: a notebook, Dynamo."""
+        # PyTorch adds lines of its own to the arguments of what it passes on
+        return "\n".join([self.message, *(f"note: {note}" for note in self.notes)])

@@ -98,6 +98,9 @@ def scheme_text(quant) -> str | None:
     """The text of --quant for schemes by layer: {"lm_head": "w8a8", "*": "w4a8"}, where the first
     pattern that a layer's name matches counts, and * is what all others are, else fp32.
     """
+    if quant is not None and not isinstance(quant, (str, Mapping)):
+        accepted = "accepted is a scheme, as 'w4a8', or one for each layer, as {'0.*': 'w8a8'}"
+        raise Error(f"quant is {quant!r}", accepted)
     if not isinstance(quant, Mapping):
         return quant
     layers = [f",{name}={scheme}" for name, scheme in quant.items() if name != "*"]

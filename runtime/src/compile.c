@@ -183,7 +183,7 @@ static bool is_unchanged(struct device *device, const char source[65])
 {
 	char hash[65];
 	if (!hash_source(device, hash))
-		return false;
+		return diag_note(device->diag, "the design was moved or deleted: open it again");
 	if (text_same(hash, source))
 		return true;
 	diag_error(device->diag, (struct location){ .file = source_path(device) },

@@ -9,6 +9,16 @@
 #include <mlir-c/Transforms.h>
 #include <string.h>
 
+/* What is accepted instead of what MLIR's parser rejects. */
+static void note_of_parser(struct reader *reader, const char *message)
+{
+	if (strstr(message, "not found for custom op"))
+		note_accepted(reader);
+	else if (strstr(message, "undeclared SSA value"))
+		diag_note(reader->diag, "accepted is an argument of the function or block, or the "
+		                        "result of an operation above");
+}
+
 static MlirLogicalResult take_diagnostic(MlirDiagnostic diagnostic, void *data)
 {
 	struct reader *reader = data;
@@ -26,8 +36,7 @@ static MlirLogicalResult take_diagnostic(MlirDiagnostic diagnostic, void *data)
 		diag_error(reader->diag,
 		        read_location(reader, mlirDiagnosticGetLocation(diagnostic)), "%s",
 		        message);
-	if (text.size && strstr(text.data, "not found for custom op"))
-		note_accepted(reader);
+	note_of_parser(reader, message);
 	return mlirLogicalResultSuccess();
 }
 

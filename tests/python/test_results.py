@@ -197,6 +197,56 @@ def test_a_deleted_design_is_named(tmp_path):
         assert "was moved or deleted" in repr(design)
         with pytest.raises(Error, match="has no report.json"):
             design.table()
+        assert "was moved or deleted" in design._repr_html_()
+        for use in (design.simulate, lambda: design(torch.zeros(4))):
+            with pytest.raises(Error, match="was moved or deleted"):
+                use()
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        (lambda module, x: streamtensor.compile(module, (x,), clok=250), "nearest is clock;"),
+        (
+            lambda module, x: torch.compile(module, backend="streamtensor", options={"clok": 250})(
+                x
+            ),
+            "nearest is clock;",
+        ),
+        (lambda module, x: streamtensor.compile(module, (x,), quant=8), "scheme, as 'w4a8'"),
+        (lambda module, x: streamtensor.compile(module, (x.to("meta"),)), "hold all their numbers"),
+        (
+            lambda module, x: streamtensor.compile(module.to("meta"), (x,)),
+            "'weight' of the module is on the meta device",
+        ),
+        (lambda module, x: streamtensor.load(None), "the folder that `compile` wrote"),
+        (
+            lambda module, x: streamtensor.explore(module, (x,), budget=1, storage=__file__),
+            "at which there is nothing",
+        ),
+    ],
+)
+def test_what_is_accepted_is_part_of_the_error(use, said):
+    """So that a notebook shows it, and Dynamo, which passes the text on."""
+    with pytest.raises(Exception, match="(?s)note: accepted|note: the nearest") as error:
+        use(torch.nn.Linear(4, 2).eval().requires_grad_(False), torch.ones(1, 4))
+    assert said in str(error.value), error.value
+
+
+def test_comparisons_say_what_they_take():
+    x = torch.ones(1, 4)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU())
+    module.eval().requires_grad_(False)
+    with streamtensor.compile(module, (x,)) as design:
+        for arguments, reference in (((), None), ((x[:0],), None), ((x,), 3)):
+            with pytest.raises(Error, match="note: "):
+                design.compare(*arguments, reference=reference)
+        with pytest.raises(Error, match="the design takes"):
+            design.write("arg0", [1])
+        other = torch.nn.Sequential(torch.nn.Identity(), module[0])
+        # layers are those of the same name and shape; result0 is always there
+        layers = design.compare(x, reference=other).layers
+    assert [each.layer for each in layers] == ["1", "result0"]
 
 
 def test_the_page_is_shown(made, monkeypatch):

@@ -288,10 +288,18 @@ def repair_journal(path: Path) -> None:
         path.write_bytes(whole)
 
 
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        accepted = "accepted is a folder, or a path at which there is nothing"
+        raise Error(f"{folder} is no folder", accepted) from None
+
+
 @contextlib.contextmanager
 def sole_use(folder: Path):
     """While active, no other exploration uses the folder; rejects one that another uses."""
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
     with (folder / ".in_use").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -326,7 +334,7 @@ def open_study(folder: Path, task: Task, resume: bool):
             f"{folder} already contains an exploration",
             "--resume continues it; or choose another folder",
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
     try:
         if there:
             repair_journal(folder / STORAGE)

@@ -262,7 +262,7 @@ def _layers(config) -> Decoder:
             cache.positions.uses,
         )
     except Error as error:
-        raise Error(f"{named}{error}", *error.notes) from error
+        raise Error(f"{named}{error.message}", *error.notes) from error
     except Exception as error:
         raise Error(
             f"{named}: a step of one token with a cache cannot be followed{place_of_error(error)}",
