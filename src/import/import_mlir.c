@@ -15,8 +15,9 @@ static void note_of_parser(struct reader *reader, const char *message)
 	if (strstr(message, "not found for custom op"))
 		note_accepted(reader);
 	else if (strstr(message, "undeclared SSA value"))
-		diag_note(reader->diag, "accepted is an argument of the function or block, or the "
-		                        "result of an operation above");
+		diag_note(reader->diag,
+		        "accepted is an argument of the function or block, or the "
+		        "result of an operation above");
 }
 
 static MlirLogicalResult take_diagnostic(MlirDiagnostic diagnostic, void *data)
