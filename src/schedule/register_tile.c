@@ -582,8 +582,10 @@ static double cycles_of(const struct register_tiler *t, const struct tile_size *
 	double bytes = stored.lanes ? elements * (double)type_bits(t->kernel->type) / 8 : 0;
 	double cycles = fmax(price->compute, memory_cycles(t, price, bytes));
 	cycles = all > cycles ? all : cycles;
+	/* results share an adapter with a port that reads if their words make up full ones */
+	bool full = !stored.lanes || PORT_BITS / type_bits(t->kernel->type) % stored.lanes == 0;
 	if (price->ports > t->limits->ports)
-		cycles = fmax(cycles, fmax(price->least + all, 2 * price->words));
+		cycles = full ? fmax(cycles, fmax(price->least + all, 2 * price->words)) : HUGE_VAL;
 	if (t->of->is_read)
 		cycles = fmax(cycles, converter_cycles(t, size));
 	return cycles + price->late + tiles * leave + (double)(levels * t->latency);

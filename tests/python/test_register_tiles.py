@@ -346,6 +346,8 @@ def test_few_sums_of_many_terms_are_added_up_by_trees(tmp_path):
         (Shape("conv", (76, 37, 19, 7), "vu9p", 2200), 0.82),
         # one memory channel: more ports would only share it
         (Shape("conv", (54, 10, 47, 5), "vu9p", 880), 0.8),
+        # 15 ports for the image would leave none that results could share
+        (Shape("conv", (29, 17, 13, 7), "vu9p", 880), 0.72),
         # weights are held, as their traffic would make the image wait
         (Shape("conv", (97, 59, 34, 3), "vu9p", 220), 0.85),
         # a vector of more than 4,096 numbers leaves all ports to the matrix
