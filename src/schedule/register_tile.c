@@ -676,8 +676,9 @@ static void choose_held(struct register_tiler *t, const struct schedule *schedul
 	}
 	double cycles = cycles_of(t, size, before) + cycles_waited(t, schedule, before->compute);
 	double share = resources_share(before->memory, t->board);
-	double price = cycles * (1 + MEMORY_PRICE * share) +
-	        TRAFFIC_PRICE * before->bytes / channels_rate(t, before);
+	double price = cycles * (1 + MEMORY_PRICE * share);
+	if (t->limits->shares)
+		price += TRAFFIC_PRICE * before->bytes / channels_rate(t, before);
 	if (price >= t->best_price)
 		return;
 	int operands = t->of->op->operands;

@@ -211,7 +211,8 @@ def test_two_limits_are_told_what_meets_both(tmp_path):
         fails=True,
     )
     # smaller budgets as long as they change something, then the narrowest kernels
-    assert "--max-bram 3 cannot be met" in message and message.count("stage size_fifos") == 3
+    assert "--max-bram 3 cannot be met" in message
+    assert 3 <= message.count("stage size_fifos") <= 6
     nearest = message.split("the tightest limit that can be met is ")[1].split()
     assert nearest[::2] == ["--max-bram", "--max-uram"]
     stc("compile", MLP, "--platform", "u55c", *nearest, "-o", design)
