@@ -11,7 +11,7 @@ import warnings
 from . import __version__
 from . import options as compiler_options
 from .commands import compile as compile_command
-from .commands import demo, evaluate, explore, export, generate, report, run
+from .commands import completion, demo, evaluate, explore, export, generate, report, run
 from .core import CompileError
 from .errors import Error
 from .interruption import STATUS, report_error, signals_as_interrupt
@@ -26,6 +26,7 @@ COMMANDS = {
     "explore": explore,
     "demo": demo,
     "report": report,
+    "completion": completion,
 }
 # commands of the compiler that are the same here
 PASSED_ON = {
@@ -42,6 +43,13 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *arguments, fill=None, **options):
         super().__init__(*arguments, **options)
         self._fill = fill
+
+    def actions(self) -> list[argparse.Action]:
+        """All of them, those of the compiler among them."""
+        if self._fill:
+            fill, self._fill = self._fill, None
+            fill(self, True)
+        return self._actions
 
     def parse_known_args(self, args=None, namespace=None, **options):
         if self._fill:

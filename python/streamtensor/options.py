@@ -61,6 +61,17 @@ def table(command: str = "compile") -> dict[str, Option]:
     return _table(core.find_file(core.COMPILER), command)
 
 
+def words_by_flag(command: str | None = None) -> dict[str, tuple[str, ...]]:
+    """The words that each option of the compiler takes, of one command or of all; none: it takes
+    anything.
+    """
+    return {
+        f"--{row['name']}": tuple(row.get("words", ()))
+        for row in _listed(core.find_file(core.COMPILER))
+        if command in (None, *row["commands"])
+    }
+
+
 def default(name: str, command: str = "compile") -> str | None:
     return table(command)[name].default
 

@@ -122,6 +122,10 @@ static const char *values_of(struct arena *arena, const struct option *option)
 	}
 	if (!strcmp(option->name, "platform"))
 		return "stc platforms | cut -d ' ' -f 1";
+	if (!strcmp(option->name, "channel-depth"))
+		return "for i in \"${COMP_WORDS[@]}\"; do [ -f \"$i/design.mlir\" ] && sed -n "
+		       "'s/.*\"stream.fifo\"() {.*name = \"\\([^\"]*\\)\".*/\\1=/p' "
+		       "\"$i/design.mlir\"; done";
 	if (!strcmp(option->metavar, "PASS"))
 		return "stc passes | sed -n 's/^\\([a-z_]*\\) .*/\\1/p'";
 	return NULL;

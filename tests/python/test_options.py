@@ -167,14 +167,34 @@ def test_the_example_of_the_package_runs(core_built):
     assert tried > 9 and not failed
 
 
-def complete(*words: str) -> list[str]:
-    script = stc("completion", "bash").stdout
+def complete(*words: str, script: str | None = None, folder=None) -> list[str]:
     line = " ".join(f"'{word}'" for word in words)
     path = f"PATH={Path(options.core.find_file('stc')).parent}:$PATH\n"
-    script += f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _stc; echo ${{COMPREPLY[@]}}"
-    done = subprocess.run(["bash", "-c", path + script], capture_output=True, text=True)
+    script = script or stc("completion", "bash").stdout
+    script += f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _{words[0]}; "
+    script += "echo ${COMPREPLY[@]}"
+    done = subprocess.run(["bash", "-c", path + script], capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
+
+
+def test_channels_of_a_design_and_the_command_of_the_package_are_completed(capsys, tmp_path):
+    (tmp_path / "design.mlir").write_text(
+        '  %0 = "stream.fifo"() {name = "s_words", stream.storage = "srl"} : () -> ()\n'
+    )
+    assert cli.main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    for command, text in (("stc", None), ("streamtensor", script)):
+        words = (command, "simulate", ".", "--channel-depth", "s_")
+        assert complete(*words, script=text, folder=tmp_path) == ["s_words="]
+    assert complete("streamtensor", "gen", script=script) == ["generate"]
+    assert complete("streamtensor", "run", "--imag", script=script) == ["--images"]
+    assert complete("streamtensor", "compile", "--phase", "b", script=script) == ["both"]
+    assert complete("streamtensor", "compile", "--softmax", "=", "two", script=script) == [
+        "two-pass"
+    ]
+    assert cli.main(["completion", "zsh"]) == 0
+    assert capsys.readouterr().out.startswith("#compdef streamtensor\n")
 
 
 def test_bash_completes_commands_options_and_values():
