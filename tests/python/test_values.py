@@ -289,6 +289,35 @@ def test_branches_in_branches():
         assert _check(rows, (torch.tensor(numbers),), 0) == 2
 
 
+class Forces(torch.nn.Module):
+    """Gradients of a network's output, row by row, by its input."""
+
+    def __init__(self):
+        super().__init__()
+        self.energy = torch.nn.Sequential(
+            torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)
+        )
+
+    def forward(self, x):
+        return torch.vmap(torch.func.grad(lambda row: self.energy(row).sum()))(x)
+
+
+def test_transformed_functions():
+    func, forces = torch.func, Forces()
+    rows = {
+        "rows": lambda x: torch.vmap(lambda v: v.softmax(0) * x[0])(x),
+        "columns": lambda x: torch.vmap(torch.vmap(torch.tanh), in_dims=1, out_dims=1)(x),
+        "gradient": lambda x: func.grad(lambda v: (v**3).sum())(x) + x,
+        "products": lambda x: (func.jvp(torch.sin, (x,), (x,))[1], func.vjp(torch.sin, x)[1](x)[0]),
+        "jacobian": lambda x: func.jacrev(lambda v: v.cos() * v.sum())(x[0]),
+        "second": lambda x: func.hessian(lambda v: (v**4).sum())(x[1]),
+    }
+    x = torch.rand(4, 3)
+    assert _check(rows, (x,), 4) == 6 * 12 - 12 + 18
+    with streamtensor.compile(forces, (x,)) as design:
+        torch.testing.assert_close(design(2 * x), forces(2 * x).detach())
+
+
 def test_subnormal_numbers_are_kept():
     """On the CPU; functions and products with powers of two give 0."""
     x = torch.tensor([1e-40, -1e-40, 5e-39, TINY, 1e-45, 1e-38])

@@ -305,7 +305,7 @@ def _export(functional: torch.nn.Module, arguments: tuple):
             traced_functions.Traced(),
             torch.fx.traceback.preserve_node_meta(),
         ):
-            return torch.export.export(functional, arguments)
+            return _exported(functional, arguments)
     except DataDependentOutputException as error:
         raise Error(
             f"{error.func} gives what its inputs' values say{place_of_error(error)}",
@@ -318,6 +318,49 @@ def _export(functional: torch.nn.Module, arguments: tuple):
         ) from error
     finally:
         logging.disable(disabled)
+
+
+def _exported(functional: torch.nn.Module, arguments: tuple):
+    """Exports the module; where it transforms functions, what is left of it then, since the export
+    knows some transforms only.
+    """
+    try:
+        program = torch.export.export(functional, arguments)
+        if not _has_transforms(program):
+            return program
+    except (AttributeError, torch._dynamo.exc.Unsupported) as error:
+        try:
+            left = _Transformed(functional, arguments)
+        except Exception:
+            raise error from None
+    else:
+        left = _Transformed(functional, arguments)
+    return torch.export.export(left, arguments)
+
+
+def _has_transforms(program) -> bool:
+    """Are functions transformed in the program, as by torch.vmap or torch.func.grad? Their inner
+    tensors may have become its constants.
+    """
+    is_inner = torch._C._functorch.is_functorch_wrapped_tensor
+    return any(
+        getattr(node.target, "__module__", "").startswith("torch._functorch")
+        for node in program.graph.nodes
+        if node.op == "call_function"
+    ) or any(is_inner(each) for each in program.constants.values() if torch.is_tensor(each))
+
+
+class _Transformed(torch.nn.Module):
+    """The operators of a module that are left when functions are transformed."""
+
+    def __init__(self, functional: torch.nn.Module, arguments: tuple):
+        super().__init__()
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        self._operators = make_fx(functional, tracing_mode="fake")(*arguments)
+
+    def forward(self, *arguments):
+        return self._operators(*arguments)
 
 
 def place_of_error(error: Exception) -> str:

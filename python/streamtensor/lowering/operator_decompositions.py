@@ -27,6 +27,7 @@ def table() -> dict:
             for name in ("and", "or", "xor")
         },
         _aten.addbmm.default: _addbmm,
+        _aten._new_zeros_with_same_feature_meta.default: _tangent_zeros,
         _aten.linalg_vector_norm.default: _vector_norm,
         _aten.linalg_norm.default: _norm,
         _aten.linalg_norm.ord_str: _named_norm,
@@ -63,6 +64,10 @@ def table() -> dict:
 
 def _with_number(operation):
     return lambda x, number: operation(x, torch.full((), number, dtype=x.dtype))
+
+
+def _tangent_zeros(x, like, *, self_num_batch_dims=0):
+    return x.new_zeros((*x.shape[:self_num_batch_dims], *like.shape))
 
 
 def _addbmm(x, one, other, *, beta=1, alpha=1):
