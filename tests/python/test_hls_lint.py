@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streamtensor import workflow
+from streamtensor import cli, workflow
 from streamtensor.language import models
 from streamtensor.language.decoder_step import StepShape
 from streamtensor.progress import Progress
@@ -866,3 +866,22 @@ def test_streams_of_blocks(tmp_path, rule, old, new):
     result = lint(tmp_path, BLOCKS.replace(old, new), BLOCKS_LINK)
     assert rules(result) >= ({rule} if rule else set())
     assert (result.stdout == "") == (rule is None), result.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name, asked",
+    [
+        ("gpt2-medium", ()),
+        ("qwen2.5-0.5b", ()),
+        ("llama-3.2-1b", ("--batch", "4")),
+        ("gpt2-medium", ("--phase", "both")),
+        ("gemma-3-1b", ("--phase", "both")),
+    ],
+)
+def test_language_models_keep_the_rules(core_built, tmp_path, name, asked):
+    options = ["--quant", "w4a8", "--argmax", "--no-weights", "-o", str(tmp_path / "design")]
+    assert cli.main(["compile", name, *options, *asked]) == 0
+    command = [sys.executable, ROOT / "tools" / "hls_lint.py", tmp_path / "design"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
