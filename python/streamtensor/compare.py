@@ -366,6 +366,7 @@ def compare(
     tapped, exact = Tapped(module), Tapped(reference)
     with torch.no_grad():
         expected, expected_results = exact(*_fresh(inputs))
+        tapped(*_fresh(inputs))  # for the names: a scheme may compile a copy of it
     calls = _calls(own, inputs, expected)
     with _tapped_design(compiled, tapped) as design:
         found = [design(*_fresh(each))[0] for each in calls]

@@ -106,7 +106,8 @@ static int computed_subscript(struct c_reader *reader, CXCursor cursor)
 	value = c_convert(reader, value, wide);
 	size_t size = sizeof *statement->index;
 	struct body *index = ARENA_ARRAY(reader->arena, struct body, statement->indices + 1);
-	memcpy(index, statement->index, size * (size_t)statement->indices);
+	if (statement->indices)
+		memcpy(index, statement->index, size * (size_t)statement->indices);
 	struct body *own = &index[statement->indices];
 	own->count = statement->body.count;
 	own->node = arena_copy(
