@@ -325,7 +325,9 @@ class Unknown(torch.nn.Module):
     ],
 )
 def test_an_operator_that_is_refused_is_named_with_its_line(module, message, note):
-    with pytest.raises(streamtensor.Error, match=rf"{message} \(.*test_export.py:\d+\)\n") as raised:
+    with pytest.raises(
+        streamtensor.Error, match=rf"{message} \(.*test_export.py:\d+\)\n"
+    ) as raised:
         streamtensor.export(module, torch.ones(4, 4))
     assert note in raised.value.notes[-1]
 
