@@ -46,15 +46,16 @@ class _Parser(argparse.ArgumentParser):
 
     def actions(self) -> list[argparse.Action]:
         """All of them, those of the compiler among them."""
-        if self._fill:
-            fill, self._fill = self._fill, None
-            fill(self, True)
+        self._add_options(True)
         return self._actions
 
-    def parse_known_args(self, args=None, namespace=None, **options):
+    def _add_options(self, expert: bool) -> None:
         if self._fill:
             fill, self._fill = self._fill, None
-            fill(self, "--help-expert" in (args or ()))
+            fill(self, expert)
+
+    def parse_known_args(self, args=None, namespace=None, **options):
+        self._add_options("--help-expert" in (args or ()))
         found, rest = super().parse_known_args(args, namespace, **options)
         strange = next((word for word in rest if word.startswith("--") and word != "--"), None)
         if strange and self.get_default("run"):

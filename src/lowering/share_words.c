@@ -15,10 +15,13 @@ static bool same_element(const struct op *a, const struct op *b)
 	return true;
 }
 
-static bool writes_inside(const struct block *block, const struct value *array)
+static bool may_write(const struct op *op, const struct value *array)
 {
-	for (const struct op *op = block->first; op; op = op->next)
-		if (op_writes(op, array) || (op->region[0] && writes_inside(op->region[0], array)))
+	if (op_writes(op, array))
+		return true;
+	const struct op *inner = op->region[0] ? op->region[0]->first : NULL;
+	for (; inner; inner = inner->next)
+		if (may_write(inner, array))
 			return true;
 	return false;
 }
@@ -32,7 +35,7 @@ static struct value *known_word(const struct op *load)
 			return op->result[0];
 		if (op->code == OP_MEMREF_STORE && same_element(op, load))
 			return op->operand[0];
-		if (op_writes(op, array) || (op->region[0] && writes_inside(op->region[0], array)))
+		if (may_write(op, array))
 			return NULL;
 	}
 	return NULL;

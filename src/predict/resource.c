@@ -94,12 +94,17 @@ static int64_t *operations_of(
 	return &c->operations[(size_t)code * 3 + class];
 }
 
+/* What makes a number, or the one that is broadcast; NULL: an argument. */
+static const struct op *maker_of(const struct value *number)
+{
+	const struct op *from = number->def;
+	return from && from->code == OP_BROADCAST ? from->operand[0]->def : from;
+}
+
 /* Bits of an operand of an integer product, without its extension. */
 static int factor_bits(const struct value *factor)
 {
-	const struct op *from = factor->def;
-	if (from && from->code == OP_BROADCAST)
-		from = from->operand[0]->def;
+	const struct op *from = maker_of(factor);
 	if (from && from->code == OP_CONSTANT)
 		return constant_bits(attr_integer_or(from, KEY_VALUE, INT64_MAX));
 	bool extends = from && (from->code == OP_EXTSI || from->code == OP_EXTUI);
@@ -110,10 +115,8 @@ static int factor_bits(const struct value *factor)
 static bool by_power_of_two(const struct op *op)
 {
 	const struct op *by = op->code == OP_MULI || op->code == OP_DIVSI || op->code == OP_REMSI
-	        ? op->operand[1]->def
+	        ? maker_of(op->operand[1])
 	        : NULL;
-	if (by && by->code == OP_BROADCAST)
-		by = by->operand[0]->def;
 	const struct attr *number = by ? attr_get(by, KEY_VALUE) : NULL;
 	return number && number->kind == ATTR_INTEGER && number->integer > 0 &&
 	        !(number->integer & (number->integer - 1));
@@ -142,10 +145,8 @@ static struct operator_cost with_shared_parts(struct operator_cost cost, int64_t
 /* Each row of a divider is as wide as the divisor, which a constant tells. */
 static struct operator_cost with_divisor(struct operator_cost cost, const struct op *op, int width)
 {
-	const struct op *by = op->operands == 2 ? op->operand[1]->def : NULL;
-	if (by && by->code == OP_BROADCAST)
-		by = by->operand[0]->def;
-	if (!operator_divides(op->code) || !by || by->code != OP_CONSTANT)
+	const struct op *by = operator_divides(op->code) ? maker_of(op->operand[1]) : NULL;
+	if (!by || by->code != OP_CONSTANT)
 		return cost;
 	int64_t bits = constant_bits(attr_integer_or(by, KEY_VALUE, INT64_MAX));
 	bits = bits < width ? bits : width;
